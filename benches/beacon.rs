@@ -8,8 +8,8 @@ use std::hint::black_box;
 
 use blst::BLST_ERROR;
 use blst::min_pk::{AggregateSignature, PublicKey, SecretKey, Signature};
-use clresolve_beacon::testing::ShortChain;
-use clresolve_beacon::{ChainSpec, Fork, LightClientData as _, LightClientUpdate};
+use clresolve_beacon::testing::SampleBeaconChain;
+use clresolve_beacon::{ChainSpec, ConsensusFork, LightClientCodec as _, LightClientUpdate};
 
 use support::{Good, ROUNDS, Row, in_turn, micros, timed, undisturbed};
 
@@ -28,7 +28,7 @@ fn main() {
     if !support::asked_to_measure() {
         return;
     }
-    let chain = ShortChain::new(ChainSpec::mainnet(), 14_000_000).expect("a supported fork");
+    let chain = SampleBeaconChain::new(ChainSpec::mainnet(), 14_000_000).expect("a supported fork");
     for participants in [TWO_THIRDS, MEMBERS] {
         let row = measured(&chain, participants);
         let what = format!("a light-client update with {participants} of {MEMBERS} signatures verified");
@@ -37,13 +37,13 @@ fn main() {
     }
 }
 
-fn measured(chain: &ShortChain, participants: usize) -> Row<'static> {
+fn measured(chain: &SampleBeaconChain, participants: usize) -> Row<'static> {
     let update = chain.update(participants).expect("a supported fork");
     let slot = chain.signature_slot();
     let fresh = chain.store().expect("a valid bootstrap");
     let mut known = fresh.clone();
     known.process_update(&update, slot).expect("it is genuine");
-    let (json, ssz) = (update.to_json(Fork::Fulu).to_string(), update.to_ssz(Fork::Fulu));
+    let (json, ssz) = (update.to_json(ConsensusFork::Fulu).to_string(), update.to_ssz(ConsensusFork::Fulu));
     let bare = Bare::new(participants);
     let [whole, bare, first, from_json, from_ssz] = in_turn(
         ROUNDS / 5,
@@ -52,7 +52,7 @@ fn measured(chain: &ShortChain, participants: usize) -> Row<'static> {
             &mut timed(|| bare.verify()),
             &mut timed(|| fresh.clone().process_update(black_box(&update), slot).expect("it is genuine")),
             &mut timed(|| LightClientUpdate::from_json(black_box(json.as_bytes()), &chain.spec).expect("JSON")),
-            &mut timed(|| LightClientUpdate::from_ssz(black_box(&ssz), Fork::Fulu, &chain.spec).expect("SSZ")),
+            &mut timed(|| LightClientUpdate::from_ssz(black_box(&ssz), ConsensusFork::Fulu, &chain.spec).expect("SSZ")),
         ],
     )
     .map(|times| undisturbed(&times));

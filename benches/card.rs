@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_core::state::State;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::{self, Policy};
-use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
+use clresolve_core::state::TrustState;
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::{self, JudgementPolicy};
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
 use clresolve_verdict::sample::evidence;
 use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
@@ -32,7 +32,7 @@ fn main() {
     }
     let (card, verdict, letter) = sandbox();
     if let Some(bytes) = published() {
-        let released = Profiles::builtin().get("agent-cards/1.0.0+released").expect("it is built in");
+        let released = ConformanceProfiles::builtin().get("agent-cards/1.0.0+released").expect("it is built in");
         measure("a published card", &bytes, &released).print("bench-card");
     } else {
         eprintln!("not measured: a published card, {PUBLISHED} below the folder that CLRESOLVE_CORPUS names");
@@ -46,19 +46,19 @@ fn main() {
 }
 
 /// Measures the judgement of `card` as a whole and in parts.
-fn measure<'w>(what: &'w str, card: &Bytes, profile: &Profile) -> Row<'w> {
-    let document = Card::parse(card).expect("strict JSON");
+fn measure<'w>(what: &'w str, card: &Bytes, profile: &ConformanceProfile) -> Row<'w> {
+    let document = AgentCard::parse(card).expect("strict JSON");
     let evidence = evidence(document.document(), card, Timestamp::now());
-    let policy = Policy::default();
+    let policy = JudgementPolicy::default();
     let judge = || check::judge(&evidence, profile, &policy);
     let judgement = judge();
-    assert_eq!(judgement.state, State::Trusted, "{:?}", judgement.reasons);
+    assert_eq!(judgement.state, TrustState::Trusted, "{:?}", judgement.reasons);
     let [whole, hash, parse, schema] = in_turn(
         ROUNDS,
         [
             &mut timed(judge),
-            &mut timed(|| Digest::of(card)),
-            &mut timed(|| Card::parse(card)),
+            &mut timed(|| Digest::compute(card)),
+            &mut timed(|| AgentCard::parse(card)),
             &mut timed(|| profile.base_schema().accepts(document.document())),
         ],
     );
@@ -82,7 +82,7 @@ fn measure<'w>(what: &'w str, card: &Bytes, profile: &Profile) -> Row<'w> {
 }
 
 /// The card of a good agent, its verdict, and the profile with the sandbox's manifests.
-fn sandbox() -> (Bytes, Verdict, Arc<Profile>) {
+fn sandbox() -> (Bytes, Verdict, Arc<ConformanceProfile>) {
     let (runtime, _sandbox, resolver) = support::sandbox();
     let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
     let resolution = runtime.block_on(resolver.resolve(GOOD));

@@ -9,9 +9,9 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::Resolver;
-use clresolve_resolver::config::{Endpoint, ProofDemand};
+use clresolve_resolver::config::{ProofDemand, RpcEndpointConfig};
 use clresolve_resolver::sandbox::Sandbox;
 use tokio::runtime::Runtime;
 
@@ -81,7 +81,7 @@ impl Measured {
         let mut config = sandbox.config();
         let one = config.chain.endpoints.remove(0);
         let named = |place: usize| format!("node-{place}");
-        let node = |place| Endpoint { label: named(place), operator: named(place), ..one.clone() };
+        let node = |place| RpcEndpointConfig { label: named(place), operator: named(place), ..one.clone() };
         config.chain.endpoints = (0..graded.endpoints).map(node).collect();
         config.chain.proof = Some(graded.proof);
         let (config, log) = far_away(&config);
@@ -146,7 +146,7 @@ fn ask(runtime: &Runtime, resolver: &Resolver) -> f64 {
     let started = Instant::now();
     let resolution = runtime.block_on(cold.resolve(GOOD));
     let took = started.elapsed();
-    assert_eq!(resolution.verdict().state, State::Trusted, "{:?}", resolution.verdict().reasons);
+    assert_eq!(resolution.verdict().state, TrustState::Trusted, "{:?}", resolution.verdict().reasons);
     took.as_secs_f64()
 }
 

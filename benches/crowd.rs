@@ -13,8 +13,8 @@ use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::spec::Spec;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::spec::SandboxSpec;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -53,13 +53,13 @@ fn main() {
         return;
     }
     let runtime = Runtime::new().expect("a runtime");
-    let world = runtime.block_on(World::start(&spec())).expect("the world starts");
+    let world = runtime.block_on(CustomSandbox::start(&spec())).expect("the world starts");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (file, socket) = (folder.path().join("clresolve.toml"), folder.path().join("admin.sock"));
     let mut config = world.config();
     config.admin.socket = Some(socket.display().to_string().parse().expect("a path"));
     (config.cache.untrusted, config.cache.verdict_bytes) = (HELD, HELD * ROOM);
-    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
     config.save(&file).expect("the folder can be written");
     let (mut daemon, address) = start(&file.display().to_string());
@@ -93,7 +93,7 @@ fn held(socket: &Path) -> u64 {
 }
 
 /// Every name below the parent resolves to the records of this agent, so it is untrusted.
-fn spec() -> Spec {
+fn spec() -> SandboxSpec {
     let text = r#"
 [[name]]
 name = "publisher.eth"
@@ -105,7 +105,7 @@ name = "a.crowd.eth"
 about = "One of the crowd."
 chain.resolver = "parent-wildcard"
 "#;
-    Spec::parse(text).expect("it is as the sandbox reads it")
+    SandboxSpec::parse(text).expect("it is as the sandbox reads it")
 }
 
 fn start(config: &str) -> (Child, SocketAddr) {

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clresolve_cards::lint::lint;
-use clresolve_cards::system::{CardSystem, Rules};
-use clresolve_core::state::State;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::profile::{DEFAULT, Profile};
-use clresolve_verdict::schema::Schema;
+use clresolve_cards::system::{CardRules, CardSystem};
+use clresolve_core::state::TrustState;
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::profile::{ConformanceProfile, DEFAULT};
+use clresolve_verdict::schema::StrictSchema;
 use serde_json::{Value, json};
 
 use support::{GOOD, Good, Row, median, median_ratio, print_row};
@@ -49,7 +49,7 @@ fn main() {
     let (of_commandlayer, profile) = commandlayer();
     let cards = cards(&of_commandlayer);
     for (system, card, _) in &cards {
-        let report = lint(card.as_bytes(), None, &Rules::of(&profile));
+        let report = lint(card.as_bytes(), None, &CardRules::from_profile(&profile));
         assert_eq!((report.system, report.valid), (Some(*system), true), "{:?}", report.findings);
     }
     let Some(mut ajv) = Ajv::start(&cards) else {
@@ -97,34 +97,35 @@ fn cards(of_commandlayer: &str) -> Vec<(CardSystem, String, String)> {
 }
 
 /// A good card of the sandbox, and the profile with its rules.
-fn commandlayer() -> (String, Arc<Profile>) {
+fn commandlayer() -> (String, Arc<ConformanceProfile>) {
     let (runtime, _sandbox, resolver) = support::sandbox();
     let resolution = runtime.block_on(resolver.resolve(GOOD));
-    assert_eq!(resolution.verdict().state, State::Trusted);
+    assert_eq!(resolution.verdict().state, TrustState::Trusted);
     let card = resolution.card().expect("a trusted name has a card").to_vec();
     let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
     (String::from_utf8(card).expect("a card is UTF-8"), profile)
 }
 
 /// The schemas of `cards`, keyed by path.
-fn schemas(cards: &[(CardSystem, String, String)]) -> BTreeMap<&str, Schema> {
+fn schemas(cards: &[(CardSystem, String, String)]) -> BTreeMap<&str, StrictSchema> {
     let paths: BTreeSet<&str> = cards.iter().map(|(_, _, path)| path.as_str()).collect();
-    let load = |path: &str| Schema::load(&std::fs::read(path).expect("a schema"), &[]).expect("a strict schema");
+    let load = |path: &str| StrictSchema::load(&std::fs::read(path).expect("a schema"), &[]).expect("a strict schema");
     paths.into_iter().map(|path| (path, load(path))).collect()
 }
 
-fn validated(cards: &[(CardSystem, String, String)], schemas: &BTreeMap<&str, Schema>) -> Duration {
+fn validated(cards: &[(CardSystem, String, String)], schemas: &BTreeMap<&str, StrictSchema>) -> Duration {
     let cards: Vec<_> = cards.iter().map(|(_, card, path)| (card.as_bytes(), &schemas[path.as_str()])).collect();
     let started = Instant::now();
-    let accepts = |card: &[u8], schema: &Schema| Card::parse(card).is_ok_and(|card| schema.accepts(card.document()));
+    let accepts =
+        |card: &[u8], schema: &StrictSchema| AgentCard::parse(card).is_ok_and(|card| schema.accepts(card.document()));
     let valid = cards.iter().filter(|(card, schema)| accepts(card, schema)).count();
     let took = started.elapsed();
     assert_eq!(valid, CARDS);
     took
 }
 
-fn linted(cards: &[(CardSystem, String, String)], profile: &Profile) -> Duration {
-    let rules = Rules::of(profile);
+fn linted(cards: &[(CardSystem, String, String)], profile: &ConformanceProfile) -> Duration {
+    let rules = CardRules::from_profile(profile);
     let started = Instant::now();
     let valid = cards.iter().filter(|(_, card, _)| lint(card.as_bytes(), None, &rules).valid).count();
     let took = started.elapsed();

@@ -9,14 +9,14 @@ use std::hint::black_box;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{Limits, parse};
-use clresolve_core::state::State;
-use clresolve_jose::PublicKey;
-use clresolve_messages::receipt::ReceiptQuestion;
-use clresolve_messages::receipt::question::Request;
+use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::state::TrustState;
+use clresolve_jose::Ed25519PublicKey;
+use clresolve_messages::receipt::ReceiptVerificationRequest;
+use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_payment::settlement::Purchase;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_verdict::card::Side;
+use clresolve_verdict::card::SchemaSide;
 
 use support::{GOOD, Good, ROUNDS, Row, following, in_turn, micros, sandbox, timed, timed_in, undisturbed};
 
@@ -33,26 +33,26 @@ fn main() {
     let (resolver, _follower) = following(&runtime, &sandbox);
     // A resolution counts as confirmed itself, so the second question reads the head.
     for _ in 0..2 {
-        assert_eq!(runtime.block_on(resolver.gate(GOOD, "summarize")), Ok(()));
+        assert_eq!(runtime.block_on(resolver.check_gate(GOOD, "summarize")), Ok(()));
     }
     let receipt =
-        Sandbox::receipts().iter().find(|sample| sample.file == "sdk.json").expect("a sample").text.as_bytes();
-    let request = Request::from_bytes(Sandbox::request().1.as_bytes()).expect("a request");
-    let question = ReceiptQuestion {
+        Sandbox::sample_receipts().iter().find(|sample| sample.file == "sdk.json").expect("a sample").text.as_bytes();
+    let request = AgentRequest::from_bytes(Sandbox::sample_request().1.as_bytes()).expect("a request");
+    let question = ReceiptVerificationRequest {
         name: GOOD.to_owned(),
         receipt: receipt.to_vec(),
         request: Some(request),
         purchase: Purchase::default(),
     };
     let found = runtime.block_on(resolver.verify_receipt(&question));
-    assert_eq!((found.state, found.unchecked.as_slice()), (State::Trusted, &[][..]), "{found:#?}");
+    assert_eq!((found.state, found.unchecked.as_slice()), (TrustState::Trusted, &[][..]), "{found:#?}");
 
-    let document = parse(receipt, Limits::CARD).expect("strict JSON");
+    let document = parse(receipt, JsonLimits::CARD).expect("strict JSON");
     let signature = document["metadata"]["proof"]["signature_b64"].as_str().expect("a text");
     let signature = STANDARD.decode(signature).expect("base64");
     let signed = found.receipt.canonical_sha256.expect("it has a form").hex();
-    let key = PublicKey::from_record(KEY).expect("a key");
-    let schema = runtime.block_on(resolver.bound_schema(GOOD, Side::Receipt)).expect("a trusted agent binds one");
+    let key = Ed25519PublicKey::from_record(KEY).expect("a key");
+    let schema = runtime.block_on(resolver.bound_schema(GOOD, SchemaSide::Receipt)).expect("a trusted agent binds one");
     let mut members = document.clone();
     members.as_object_mut().expect("an object").remove("metadata");
     assert!(schema.every_violation(&members).next().is_none());
@@ -61,8 +61,8 @@ fn main() {
         ROUNDS,
         [
             &mut timed_in(&runtime, async || resolver.verify_receipt(black_box(&question)).await),
-            &mut timed(|| Digest::of(receipt)),
-            &mut timed(|| parse(receipt, Limits::CARD)),
+            &mut timed(|| Digest::compute(receipt)),
+            &mut timed(|| parse(receipt, JsonLimits::CARD)),
             &mut timed(|| schema.every_violation(&members).count()),
             &mut timed(|| key.has_signed(signed.as_bytes(), &signature)),
         ],

@@ -5,13 +5,13 @@ mod support;
 
 use std::hint::black_box;
 
-use clresolve_core::state::State;
-use clresolve_payment::DecisionRequest;
-use clresolve_payment::check::CheckRequest;
-use clresolve_resolver::Question;
+use clresolve_core::state::TrustState;
+use clresolve_payment::PaymentDecisionRequest;
+use clresolve_payment::check::SellerCheckRequest;
+use clresolve_resolver::NameQuestion;
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::Served;
+use clresolve_verdict::verdict::VerdictCopyKind;
 use moka::future::Cache;
 
 use support::{GOOD, Good, ROUNDS, Row, following, in_turn, micros, sandbox, timed_in, undisturbed};
@@ -36,9 +36,9 @@ fn main() {
         bare.insert(GOOD.to_owned(), warm.clone()).await;
         warm
     });
-    assert_eq!((warm.verdict().state, warm.verdict().freshness.served), (State::Trusted, Served::Cached));
+    assert_eq!((warm.verdict().state, warm.verdict().freshness.served), (TrustState::Trusted, VerdictCopyKind::Cached));
 
-    let question = Question::new(GOOD);
+    let question = NameQuestion::new(GOOD);
     let [resolve, ask, retyped, get] = in_turn(
         ROUNDS,
         [
@@ -74,16 +74,16 @@ fn payments(runtime: &Runtime, sandbox: &Sandbox) {
     const URL: &str = "https://api.sandbox.example/summarize/v1";
     let (resolver, _follower) = following(runtime, sandbox);
     let (decided, checked) = runtime.block_on(async {
-        let reply = resolver.unpaid(URL, Some("{}")).await.expect("the seller answers");
-        let decided = DecisionRequest::about_reply(GOOD, "summarize", URL, reply.clone());
-        let checked = CheckRequest { name: Some(GOOD.to_owned()), ..CheckRequest::about_reply(URL, reply) };
-        assert!(!resolver.decide(&decided).await.abort && !resolver.check(&checked).await.abort);
+        let reply = resolver.send_unpaid_request(URL, Some("{}")).await.expect("the seller answers");
+        let decided = PaymentDecisionRequest::about_reply(GOOD, "summarize", URL, reply.clone());
+        let checked = SellerCheckRequest { name: Some(GOOD.to_owned()), ..SellerCheckRequest::about_reply(URL, reply) };
+        assert!(!resolver.decide(&decided).await.abort && !resolver.check_seller(&checked).await.abort);
         (decided, checked)
     });
     let [check, decision] = in_turn(
         ROUNDS,
         [
-            &mut timed_in(runtime, async || resolver.check(black_box(&checked)).await),
+            &mut timed_in(runtime, async || resolver.check_seller(black_box(&checked)).await),
             &mut timed_in(runtime, async || resolver.decide(black_box(&decided)).await),
         ],
     );

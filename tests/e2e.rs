@@ -372,8 +372,9 @@ fn an_audit_of_the_hosted_cards() {
     assert_eq!(later.row("summarizeagent.eth"), ("indeterminate".to_owned(), unpinned, pairs));
 }
 
-/// The directory that the commons schemas are published in cannot be made again: their mirrors alone serve them, so that
-/// nothing is known of the place where they are published. Their published checksums were taken of other line ends.
+/// The directory that the commons schemas are published in cannot be made again: their mirrors alone serve them, so
+/// that nothing is known of the place where they are published. Their published checksums were taken of other line
+/// ends.
 #[test]
 fn an_audit_of_the_published_schemas() {
     let Some(world) = world() else { return };

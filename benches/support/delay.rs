@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clresolve_resolver::Config;
-use clresolve_resolver::config::ConnectTo;
+use clresolve_resolver::config::ConnectToRule;
 
 /// The added delay of each request.
 pub(crate) const DELAY: Duration = Duration::from_millis(50);
@@ -46,7 +46,7 @@ pub(crate) fn far_away(config: &Config) -> (Config, Log) {
         let (host, port, target) = (parts.next(), parts.next(), parts.next());
         let (Some(host), Some(port), Some(target)) = (host, port, target) else { panic!("{text} has three parts") };
         let near = *web.get_or_insert_with(|| line(address(target), &log));
-        *rule = format!("{host}:{port}:{near}").parse::<ConnectTo>().expect("it was a rule before");
+        *rule = format!("{host}:{port}:{near}").parse::<ConnectToRule>().expect("it was a rule before");
     }
     (config, log)
 }

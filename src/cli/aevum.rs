@@ -4,83 +4,84 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use clresolve_cards::ledger::{AgentId, AgentMetadata, Projection, into_card};
+use clresolve_cards::ledger::{AevumAgentId, IdentifiedAgentMetrics, LedgerMetrics, insert_metrics};
 use clresolve_cards::lint::MAX_BYTES;
-use clresolve_verdict::card::Card;
+use clresolve_verdict::card::AgentCard;
 
-use super::args::{AevumCommand, Format, MetadataArgs};
-use super::exit::Exit;
-use super::input::{read, shown};
-use super::output::{Output, Results, Unwritable};
+use super::args::{AevumCommand, AgentMetadataArguments, OutputFormat};
+use super::exit::ExitStatus;
+use super::input::{escaped_path, read_file_or_stdin};
+use super::output::{OutputSink, OutputWriteError, ResultWriter};
 use super::{ledger, new_file};
 
-pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: AevumCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        AevumCommand::Metadata(args) => metadata(args),
+        AevumCommand::Metadata(args) => project_agent_metadata(args),
     }
 }
 
-fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.output.out)?;
-    let name = shown(&args.ledger);
-    let card = args.into.as_deref().map(Target::read).transpose()?;
-    let mut projection = match ledger::projection(&args.ledger, args.weights)? {
+fn project_agent_metadata(args: AgentMetadataArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.output.out)?;
+    let name = escaped_path(&args.ledger);
+    let card = args.into.as_deref().map(AevumCardFile::read).transpose()?;
+    let mut projection = match ledger::project_ledger(&args.ledger, args.weights)? {
         Ok(projection) => projection,
         Err(refused) => {
             anstream::eprintln!("clresolve: {name}: {refused}");
-            return Ok(Exit::Untrusted);
+            return Ok(ExitStatus::Untrusted);
         }
     };
     if let Some(agent) = card.as_ref().map(|card| card.agent).or(args.agent) {
         projection.agents.retain(|known| known.agent_id == agent);
         if projection.agents.is_empty() {
             anstream::eprintln!("clresolve: {name} has no record of {agent} up to {}", projection.stated.at);
-            return Ok(Exit::Untrusted);
+            return Ok(ExitStatus::Untrusted);
         }
     }
     if let (Some(card), [only]) = (&card, projection.agents.as_slice()) {
         card.write(only)?;
     }
-    let mut results = Results::one(output, args.output.form());
+    let mut results = ResultWriter::single_result(output, args.output.output_format());
     results.push(&projection, |format| match format {
-        Format::Short => projection.agents.iter().map(short).collect(),
-        _ => people(&projection),
+        OutputFormat::Short => projection.agents.iter().map(format_short).collect(),
+        _ => format_text(&projection),
     })?;
     results.finish()?;
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
 /// The card into which the figures are written.
-struct Target<'p> {
+struct AevumCardFile<'p> {
     file: &'p Path,
     text: String,
-    agent: AgentId,
+    agent: AevumAgentId,
 }
 
-impl<'p> Target<'p> {
+impl<'p> AevumCardFile<'p> {
     fn read(file: &'p Path) -> anyhow::Result<Self> {
-        let name = shown(file);
-        let bytes = read(file, MAX_BYTES)?;
-        let card = Card::parse(&bytes).with_context(|| format!("--into {name}: not a card"))?;
+        let name = escaped_path(file);
+        let bytes = read_file_or_stdin(file, MAX_BYTES)?;
+        let card = AgentCard::parse(&bytes).with_context(|| format!("--into {name}: not a card"))?;
         let agent = card.text("/agent_id").and_then(|agent| agent.parse().ok());
         let agent = agent.with_context(|| format!("--into {name}: expected an Aevum card, with its agent_id"))?;
         let text = String::from_utf8(bytes).with_context(|| format!("--into {name}: not a card"))?;
         Ok(Self { file, text, agent })
     }
 
-    fn write(&self, figures: &AgentMetadata) -> anyhow::Result<()> {
-        let name = shown(self.file);
-        let text = into_card(&self.text, &figures.metadata).with_context(|| format!("--into {name}"))?;
+    fn write(&self, figures: &IdentifiedAgentMetrics) -> anyhow::Result<()> {
+        let name = escaped_path(self.file);
+        let text = insert_metrics(&self.text, &figures.metadata).with_context(|| format!("--into {name}"))?;
         if text == self.text {
             return Ok(());
         }
-        new_file::replace(self.file, text.as_bytes()).map_err(|error| Unwritable::new(name.clone(), error))?;
+        new_file::replace_file(self.file, text.as_bytes())
+            .map_err(|error| OutputWriteError::new(name.clone(), error))?;
         anstream::eprintln!("clresolve: {name}: wrote the ledger's figures of {} into metadata", self.agent);
         Ok(())
     }
 }
 
-fn short(agent: &AgentMetadata) -> String {
+fn format_short(agent: &IdentifiedAgentMetrics) -> String {
     let figures = &agent.metadata;
     format!(
         "{} {} {} {} {} {}\n",
@@ -93,7 +94,7 @@ fn short(agent: &AgentMetadata) -> String {
     )
 }
 
-fn people(projection: &Projection) -> String {
+fn format_text(projection: &LedgerMetrics) -> String {
     let mut text = String::new();
     for agent in &projection.agents {
         let figures = &agent.metadata;

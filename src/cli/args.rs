@@ -23,30 +23,35 @@ mod suggest;
 mod world;
 
 pub(super) use ask::{
-    AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditRenderArgs, AuditResolutionArgs, AuditSchemasArgs,
-    AuditSignArgs, AuditVerifyArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, EarlierReportsArgs, ExportArgs,
-    ForgetArgs, GateArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, Subject, VerifyArgs,
+    AuditArguments, AuditCommand, AuditDiffArguments, AuditListArguments, AuditRenderArguments,
+    AuditResolutionArguments, AuditSchemasArguments, AuditSignArguments, AuditVerifyArguments, BundleCommand,
+    BundleExportArguments, BundleVerifyArguments, CardArguments, CatArguments, DiscoverArguments,
+    EarlierReportsArguments, GateArguments, MemoryCommand, MemoryForgetArguments, MemoryShowArguments, MemorySubject,
+    RecordsArguments, VerifyArguments,
 };
 pub(super) use cards::{
-    AevumCommand, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, NewCardArgs, PlanArgs, ProjectArgs,
-    Projection, WeightArgs,
+    AevumCommand, AgentMetadataArguments, CardsCommand, ConvertCardArguments, GenerateCardsArguments,
+    LedgerWeightArguments, LintArguments, NewCardArguments, ProjectCardArguments, ProjectionTarget,
+    PublicationPlanArguments,
 };
-pub(super) use ctl::{AdminArgs, AdminCommand, CtlCommand, FlushArgs, ReadyArgs};
-pub(super) use mcp::McpArgs;
+pub(super) use ctl::{AdminCommand, AdminSocketArguments, CacheFlushArguments, CtlCommand, DaemonReadyArguments};
+pub(super) use mcp::McpArguments;
 pub(super) use output::{
-    CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, ReportOutputArgs, VerdictFormat,
+    CardFormat, ConversionFormat, LintFormat, OutputFileArguments, OutputFormat, ReportFormat, ReportOutputArguments,
+    VerdictFormat,
 };
-pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs, SellerCheckArgs};
+pub(super) use pay::{DecideArguments, ProbeArguments, ProbeMethod, RouteArguments, SellerCheckArguments};
 pub(super) use program::{
-    CompletionsArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, LogFormat, ManArgs, NameArgs, SandboxArgs,
-    ServeArgs, ShowConfigArgs,
+    CompletionsArguments, ConfigCommand, ConfigShowArguments, DoctorArguments, ExplainArguments, HelpArguments,
+    LogFormat, ManPageArguments, NameArguments, SandboxArguments, ServeArguments,
 };
-pub(super) use receipt::{PurchaseArgs, ReceiptCheckArgs, ReceiptCommand, ReceiptVerifyArgs};
-pub(super) use request::{RequestCheckArgs, RequestCommand, RequestTemplateArgs};
+pub(super) use receipt::{PurchaseArguments, ReceiptCheckArguments, ReceiptCommand, ReceiptVerifyArguments};
+pub(super) use request::{RequestCheckArguments, RequestCommand, RequestTemplateArguments};
 pub(super) use signing::{
-    KeyCommand, SignArgs, SignCardArgs, SignatureCommand, SignatureVerifyArgs, VerdictCommand, VerdictVerifyArgs,
+    CardSignArguments, KeyCommand, SignatureCommand, SignatureVerifyArguments, VerdictCommand, VerdictSigningArguments,
+    VerdictVerifyArguments,
 };
-pub(super) use world::{DepthArg, GlobalArgs, OfflineArgs, RulesArgs, WorldArgs};
+pub(super) use world::{DepthArgument, GlobalArguments, NetworkArguments, OfflineRulesArguments, RulesArguments};
 
 /// The exit codes of a verdict.
 macro_rules! exit_codes {
@@ -144,27 +149,27 @@ clresolve: is the binding of an ENS name, an Agent-Card and an x402 entry real?
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CliCommand>,
     // Before the groups with a heading, which would otherwise apply to these options too.
     #[command(flatten)]
-    global: GlobalArgs,
+    global: GlobalArguments,
     /// Print the version; with -v also commit, profiles and manifests
     #[arg(short = 'V', long, action = clap::ArgAction::Version)]
     version: Option<bool>,
     #[command(flatten)]
-    verify: VerifyArgs,
+    verify: VerifyArguments,
 }
 
 /// A parsed command line.
 #[derive(Debug)]
-pub(super) struct Parsed {
-    pub(super) command: Command,
-    pub(super) global: GlobalArgs,
+pub(super) struct ParsedCommandLine {
+    pub(super) command: CliCommand,
+    pub(super) global: GlobalArguments,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum CliCommand {
     /// Resolve names; the default command
     #[command(after_help = concat!(
         exit_codes!(),
@@ -174,27 +179,27 @@ Examples:
   clresolve verify summarizeagent.eth
   clresolve verify - -o jsonl < names.txt   names from standard input"
     ))]
-    Verify(VerifyArgs),
+    Verify(VerifyArguments),
     /// Resolve names and show each step with evidence and time
     #[command(after_help = "\
 Examples:
   clresolve trace summarizeagent.eth
   clresolve trace a.eth --depth schemas --links")]
-    Trace(VerifyArgs),
+    Trace(VerifyArguments),
     /// Show the cl.* text records on the chain, unchecked
-    Records(RecordsArgs),
+    Records(RecordsArguments),
     /// Write the verified bytes of a trusted name's card
-    Card(CardArgs),
+    Card(CardArguments),
     /// Decide whether a request to an agent may pass, as the daemon's gate does
-    Gate(GateArgs),
+    Gate(GateArguments),
     /// Ask any x402 seller without paying, and show who would be paid and what proves it
-    Check(SellerCheckArgs),
+    Check(SellerCheckArguments),
     /// Decide whether the terms of a 402 may be paid: payee, route and your limits
-    Decide(DecideArgs),
+    Decide(DecideArguments),
     /// Show the URL behind an agent's entry, and its source
-    Route(RouteArgs),
+    Route(RouteArguments),
     /// Ask an agent's route for its terms without paying, and decide on them
-    Probe(ProbeArgs),
+    Probe(ProbeArguments),
     /// Check a request against the agent's schema, or start one
     #[command(subcommand)]
     Request(RequestCommand),
@@ -202,37 +207,37 @@ Examples:
     #[command(subcommand)]
     Receipt(ReceiptCommand),
     /// Explain a reason code or a requirement, or list all codes
-    Explain(ExplainArgs),
+    Explain(ExplainArguments),
     /// Show normal form, namehash and DNS encoding of names, without a network
-    Name(NameArgs),
+    Name(NameArguments),
     /// Check cards of any system before you publish them
-    Lint(LintArgs),
+    Lint(LintArguments),
     /// Preview the CID and the records to set for a folder of cards, and their verdict
-    Plan(PlanArgs),
+    Plan(PublicationPlanArguments),
     /// Convert, generate and project cards of other systems
     #[command(subcommand)]
     Cards(CardsCommand),
     /// Fetch and check a host's cards of any system
-    Discover(DiscoverArgs),
+    Discover(DiscoverArguments),
     /// Write proven IPFS content from gateways or a CAR file
-    Cat(CatArgs),
+    Cat(CatArguments),
     /// Write a verdict with its evidence to a file, or check one without a network
     #[command(subcommand)]
     Bundle(BundleCommand),
     /// Resolve a list of names and write a report
-    Audit(Box<AuditArgs>),
+    Audit(Box<AuditArguments>),
     /// Show, accept or forget what is remembered of names and of sellers' origins
     #[command(subcommand)]
     Memory(MemoryCommand),
     /// Answer over HTTP: verdicts for programs, and a gate for proxies
-    Serve(ServeArgs),
+    Serve(ServeArguments),
     /// Show and change the state of a running daemon through its admin socket
     #[command(subcommand)]
     Ctl(CtlCommand),
     /// Serve the Model Context Protocol (MCP) to an agent's client on stdin and stdout
-    Mcp(McpArgs),
+    Mcp(McpArguments),
     /// Run the embedded sandbox for any client
-    Sandbox(SandboxArgs),
+    Sandbox(SandboxArguments),
     /// Check a signed verdict, without a network
     #[command(subcommand)]
     Verdict(VerdictCommand),
@@ -243,7 +248,7 @@ Examples:
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Check each RPC endpoint and gateway, and suggest changes
-    Doctor(DoctorArgs),
+    Doctor(DoctorArguments),
     /// Print version, target and commit
     #[command(after_help = "\
 Examples:
@@ -251,46 +256,48 @@ Examples:
   clresolve --version -v   profiles and manifests, too")]
     Version,
     /// Write a completion script for a shell
-    Completions(CompletionsArgs),
+    Completions(CompletionsArguments),
     /// Write manual pages
-    Man(ManArgs),
+    Man(ManPageArguments),
     /// Show help on a command, or on the network options
-    Help(HelpArgs),
+    Help(HelpArguments),
 }
 
 /// Parses a command line, whose first argument is the program's own name.
 ///
 /// Rejects a bare argument without a dot: it is far more often a mistyped command than a name. After `verify` or `--`,
 /// it is a name.
-pub(super) fn parse(arguments: Vec<OsString>) -> Result<Parsed, clap::Error> {
-    let refused = |why: String| Err(command().error(ErrorKind::InvalidValue, why));
+pub(super) fn parse(arguments: Vec<OsString>) -> Result<ParsedCommandLine, clap::Error> {
+    let refused = |why: String| Err(parsing_command().error(ErrorKind::InvalidValue, why));
     let first = first_positional(&Cli::command(), &arguments, 1).and_then(|at| arguments[at].to_str());
-    if let Some(refusal) = first.and_then(hint::on_removed_command) {
+    if let Some(refusal) = first.and_then(hint::hint_on_removed_command) {
         return refused(refusal);
     }
     let is_literal = arguments.iter().any(|argument| argument == "--");
-    let matches = command().try_get_matches_from(command_first(arguments))?;
-    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))?;
+    let matches = parsing_command().try_get_matches_from(move_command_first(arguments))?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parsing_command()))?;
     if let Some(command) = cli.command {
-        return Ok(Parsed { command, global: cli.global });
+        return Ok(ParsedCommandLine { command, global: cli.global });
     }
     let bare = cli.verify.names.iter().filter(|_| !is_literal);
-    match bare.filter_map(|name| hint::on_bare_word(name, &command())).next() {
+    match bare.filter_map(|name| hint::hint_on_bare_word(name, &parsing_command())).next() {
         Some(refusal) => refused(refusal),
-        None => Ok(Parsed { command: Command::Verify(cli.verify), global: cli.global }),
+        None => Ok(ParsedCommandLine { command: CliCommand::Verify(cli.verify), global: cli.global }),
     }
 }
 
 /// Whether the help in `error` is that of a subcommand.
-pub(super) fn names_command(error: &clap::Error) -> bool {
+pub(super) fn is_subcommand_help(error: &clap::Error) -> bool {
     !error.to_string().contains("Usage: clresolve [OPTIONS] NAME...")
 }
 
 /// The message of `error`, without colours, terminal control characters and possible secrets.
 pub(super) fn plain_message(mut error: clap::Error) -> String {
-    let (argument, subcommand) =
-        (typed(&error, ContextKind::InvalidArg), typed(&error, ContextKind::InvalidSubcommand));
-    let value = typed(&error, ContextKind::InvalidValue);
+    let (argument, subcommand) = (
+        error_context_text(&error, ContextKind::InvalidArg),
+        error_context_text(&error, ContextKind::InvalidSubcommand),
+    );
+    let value = error_context_text(&error, ContextKind::InvalidValue);
     let may_hold_key = ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->", "<URL>", "[URL]"];
     if may_hold_key.iter().any(|secret| argument.starts_with(secret)) {
         // The rest of a key may follow after white space, which no URL contains.
@@ -301,14 +308,14 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
         error.insert(ContextKind::InvalidValue, ContextValue::String(text::without_secrets(&value)));
     }
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    if let Some(tip) = hint::on_usage(&usage, &argument, &subcommand) {
+    if let Some(tip) = hint::hint_on_usage_error(&usage, &argument, &subcommand) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
-    text::inert_lines(&error.render().to_string())
+    text::escape_unsafe_lines(&error.render().to_string())
 }
 
 /// The text that the error is about, if it is of this kind.
-fn typed(error: &clap::Error, kind: ContextKind) -> String {
+fn error_context_text(error: &clap::Error, kind: ContextKind) -> String {
     match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         _ => String::new(),
@@ -321,23 +328,23 @@ pub(super) fn whole_command() -> clap::Command {
 }
 
 /// The command for parsing and help. The network options have their own help page.
-pub(super) fn command() -> clap::Command {
-    groups::grouped(ungrouped())
+pub(super) fn parsing_command() -> clap::Command {
+    groups::with_grouped_help(ungrouped_command())
 }
 
 /// The command for manual pages: only the program's own page contains the network options.
-pub(super) fn manual() -> clap::Command {
-    let program = ungrouped().long_about(DESCRIPTION).after_help(MANUAL);
-    program.mut_args(|arg| if is_of_world(&arg) { arg.hide(false) } else { arg })
+pub(super) fn manual_command() -> clap::Command {
+    let program = ungrouped_command().long_about(DESCRIPTION).after_help(MANUAL);
+    program.mut_args(|arg| if is_network_option(&arg) { arg.hide(false) } else { arg })
 }
 
-fn ungrouped() -> clap::Command {
-    without_world(Cli::command())
+fn ungrouped_command() -> clap::Command {
+    hide_network_options(Cli::command())
 }
 
 /// The help page for the network options.
 pub(super) fn world_page() -> clap::Command {
-    WorldArgs::augment_args(clap::Command::new("clresolve help world"))
+    NetworkArguments::augment_args(clap::Command::new("clresolve help world"))
         .about("Network options: which chain, gateways and rules to use, and how long to wait.")
         .after_help(WORLD_AFTER_HELP)
         .override_usage("clresolve [COMMAND] [NETWORK OPTIONS] ...")
@@ -365,10 +372,11 @@ Examples:
 const WORLD_FOOTER: &str = "Which chain, gateways and rules are used: `clresolve help world`.";
 
 /// Hides the network options in all subcommands, and adds a reference to their help page.
-fn without_world(command: clap::Command) -> clap::Command {
-    let has_world = command.get_arguments().any(is_of_world);
-    let command =
-        command.mut_args(|arg| if is_of_world(&arg) { arg.hide(true) } else { arg }).mut_subcommands(without_world);
+fn hide_network_options(command: clap::Command) -> clap::Command {
+    let has_world = command.get_arguments().any(is_network_option);
+    let command = command
+        .mut_args(|arg| if is_network_option(&arg) { arg.hide(true) } else { arg })
+        .mut_subcommands(hide_network_options);
     if has_world && command.get_name() != "clresolve" { with_footer(command, WORLD_FOOTER) } else { command }
 }
 
@@ -377,14 +385,14 @@ fn with_footer(command: clap::Command, footer: &str) -> clap::Command {
     command.after_help(format!("{own}{footer}"))
 }
 
-fn is_of_world(arg: &clap::Arg) -> bool {
+fn is_network_option(arg: &clap::Arg) -> bool {
     arg.get_help_heading() == Some(world::HEADING)
 }
 
 /// Moves the command, and its subcommand, before preceding flags, so that flags may precede them.
 ///
 /// Only the first argument that is not a flag can be a command, and none after `--`.
-fn command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
+fn move_command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let cli = Cli::command();
     let (mut command, mut place) = (&cli, 1);
     while let Some(at) = first_positional(&cli, &arguments, place)
@@ -401,7 +409,9 @@ fn first_positional(command: &clap::Command, arguments: &[OsString], from: usize
     while let Some(argument) = arguments.get(at) {
         match argument.to_str() {
             Some("--") => return None,
-            Some(flag) if flag.starts_with('-') && flag.len() > 1 => at += 1 + usize::from(takes_next(command, flag)),
+            Some(flag) if flag.starts_with('-') && flag.len() > 1 => {
+                at += 1 + usize::from(flag_takes_value(command, flag))
+            }
             _ => return Some(at),
         }
     }
@@ -409,7 +419,7 @@ fn first_positional(command: &clap::Command, arguments: &[OsString], from: usize
 }
 
 /// Whether the flag takes the next argument as its value.
-fn takes_next(command: &clap::Command, flag: &str) -> bool {
+fn flag_takes_value(command: &clap::Command, flag: &str) -> bool {
     let takes_value = |a: &clap::Arg| a.get_action().takes_values();
     if let Some(long) = flag.strip_prefix("--") {
         return !long.contains('=') && command.get_arguments().any(|a| a.get_long() == Some(long) && takes_value(a));
@@ -425,20 +435,20 @@ fn takes_next(command: &clap::Command, flag: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Command {
+    fn parsed(line: &str) -> CliCommand {
         parse(line.split(' ').map(OsString::from).collect()).unwrap_or_else(|e| panic!("{line}: {e}")).command
     }
 
     fn names(line: &str) -> Vec<String> {
         match parsed(line) {
-            Command::Verify(args) => args.names,
+            CliCommand::Verify(args) => args.names,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     #[test]
     fn the_command_line_is_well_formed() {
-        command().debug_assert();
+        parsing_command().debug_assert();
     }
 
     fn refusal<'w>(words: impl Iterator<Item = &'w str>) -> String {
@@ -527,7 +537,7 @@ mod tests {
     #[test]
     fn explanations_of_codes_name_commands_as_they_are_spelt_now() {
         let mut seen = 0;
-        for code in clresolve_core::reason::Code::ALL {
+        for code in clresolve_core::reason::ReasonCode::ALL {
             let entry = code.entry();
             let sentences = [entry.title, entry.explanation].map(|text| text.split('`').skip(1).step_by(2));
             for line in sentences.into_iter().flatten().filter_map(|quoted| quoted.strip_prefix("clresolve ")) {
@@ -565,10 +575,10 @@ mod tests {
 
     #[test]
     fn json_is_another_spelling_of_the_form() {
-        let Command::Trace(args) = parsed("clresolve trace a.eth --json") else { panic!("not a trace") };
-        assert_eq!(args.output.form(), VerdictFormat::Json);
-        let Command::Audit(args) = parsed("clresolve audit --names n --json") else { panic!("not an audit") };
-        assert_eq!(args.output.targets().unwrap()[0].0, ReportFormat::Json);
+        let CliCommand::Trace(args) = parsed("clresolve trace a.eth --json") else { panic!("not a trace") };
+        assert_eq!(args.output.output_format(), VerdictFormat::Json);
+        let CliCommand::Audit(args) = parsed("clresolve audit --names n --json") else { panic!("not an audit") };
+        assert_eq!(args.output.formats_with_outputs().unwrap()[0].0, ReportFormat::Json);
         let line = "clresolve audit --names n --json --format csv".split(' ').map(OsString::from).collect();
         assert_eq!(parse(line).unwrap_err().kind(), ErrorKind::ArgumentConflict);
     }
@@ -578,7 +588,7 @@ mod tests {
         let page = world_page().render_help().to_string();
         let own: Vec<String> = world_page().get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
         assert!(own.len() > 15 && own.iter().all(|flag| page.contains(&format!("--{flag}"))), "{page}");
-        let mut command = command();
+        let mut command = parsing_command();
         command.build();
         let help = command.find_subcommand_mut("trace").expect("a command").render_help().to_string();
         for flag in ["--verbose", "--quiet", "--color <WHEN>", "clresolve trace "] {
@@ -599,7 +609,7 @@ mod tests {
             let examples = help.split("Examples:").nth(1).unwrap_or_default();
             assert!(examples.matches("clresolve ").count() >= 2, "{path}: {help}");
         }
-        command().get_subcommands().for_each(|below| check(below, "clresolve"));
+        parsing_command().get_subcommands().for_each(|below| check(below, "clresolve"));
     }
 
     #[test]
@@ -610,7 +620,7 @@ mod tests {
             assert!(long.is_empty(), "{}: {long:#?}", command.get_name());
             command.get_subcommands().for_each(check);
         }
-        check(&command());
+        check(&parsing_command());
         check(&world_page());
     }
 
@@ -626,7 +636,7 @@ mod tests {
             "clresolve -vo json trace a.eth",
             "clresolve -v trace a.eth",
         ] {
-            assert!(matches!(parsed(line), Command::Trace(a) if a.names == ["a.eth"]), "{line}");
+            assert!(matches!(parsed(line), CliCommand::Trace(a) if a.names == ["a.eth"]), "{line}");
         }
     }
 
@@ -637,9 +647,9 @@ mod tests {
             "clresolve --timeout 3s memory show a.eth",
             "clresolve memory --timeout 3s show a.eth",
         ] {
-            assert!(matches!(parsed(line), Command::Memory(_)), "{line}");
+            assert!(matches!(parsed(line), CliCommand::Memory(_)), "{line}");
         }
-        assert!(matches!(parsed("clresolve --sandbox bundle export a.eth"), Command::Bundle(_)));
+        assert!(matches!(parsed("clresolve --sandbox bundle export a.eth"), CliCommand::Bundle(_)));
     }
 
     #[test]

@@ -20,31 +20,31 @@ use std::path::Path;
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
-use clresolve_audit::{Demands, Ending, ListOfNames, Scope};
-use clresolve_core::reading::GradeDemand;
-use clresolve_core::state::State;
+use clresolve_audit::{AuditEnding, AuditScope, AuditSettings, AuditedNameList};
+use clresolve_core::reading::ProofGradeDemand;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::config::Config;
-use clresolve_verdict::verdict::{Depth, Pinned, canonical_digest};
+use clresolve_verdict::verdict::{PinnedDocument, ResolutionDepth, canonical_digest};
 use serde_json::json;
 
 pub(super) use self::block_pin::BlockPin;
-use self::history::History;
-pub(super) use self::judge::{ListAudit, Pace};
-use self::registry::Registry;
-use self::report::{About, Outputs, exit};
-pub(super) use self::rows::RowWriter;
-use self::rows::{Job, Spool};
-pub(super) use self::sources::Sources;
-use super::args::{AuditArgs, AuditCommand};
-use super::exit::Exit;
+use self::history::EarlierReports;
+pub(super) use self::judge::{AuditConcurrency, NameListAudit};
+use self::registry::RegistryNameList;
+use self::report::{ReportMetadata, ReportOutputs, exit_status};
+pub(super) use self::rows::AuditRowWriter;
+use self::rows::{AuditJournalHeader, AuditRowFile};
+pub(super) use self::sources::AuditSources;
+use super::args::{AuditArguments, AuditCommand};
+use super::exit::ExitStatus;
 use super::input;
 use super::names;
-use super::output::{Output, Unwritable, is_same_file};
+use super::output::{OutputSink, OutputWriteError, is_same_file};
 use super::stop::asked_to_stop;
 use super::uri;
-use super::world::{World, WorldFiles};
+use super::world::{CommandContext, CommandInputFiles};
 
-pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: AuditArguments) -> anyhow::Result<ExitStatus> {
     match args.command {
         Some(AuditCommand::List(args)) => list::run(*args),
         Some(AuditCommand::Schemas(args)) => schemas::run(*args),
@@ -57,41 +57,41 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     }
 }
 
-async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
-    let outputs = outputs_of(&args)?;
+async fn audit(args: AuditArguments) -> anyhow::Result<ExitStatus> {
+    let outputs = open_report_outputs(&args)?;
     if let Some(journal) = &args.resume {
         // Checks only that the path is usable. The journal is opened once the audit is known.
-        Output::file("--resume", journal)?;
+        OutputSink::open_file("--resume", journal)?;
     }
     let list = args.names.as_deref().map(names::open).transpose()?;
     let waivers = args.waive.as_deref().map(waivers::read).transpose().context("--waive")?.unwrap_or_default();
-    let history = History::read(&args.earlier)?;
+    let history = EarlierReports::read(&args.earlier)?;
     let mut interrupt = pin!(asked_to_stop());
-    let Prepared { world, registry, mut scope, pin, mut writer } = tokio::select! {
-        prepared = Prepared::of(&args, &history) => prepared?,
-        () = &mut interrupt => return Ok(Exit::Interrupted),
+    let PreparedAudit { world, registry, mut scope, pin, mut writer } = tokio::select! {
+        prepared = PreparedAudit::prepare(&args, &history) => prepared?,
+        () = &mut interrupt => return Ok(ExitStatus::Interrupted),
     };
-    let unread = registry.as_ref().and_then(Registry::unread);
-    let listed = ListAudit {
+    let unread = registry.as_ref().and_then(RegistryNameList::read_error);
+    let listed = NameListAudit {
         resolver: &world.resolver,
         pin: pin.as_ref(),
         earlier: history.last.as_ref(),
-        pace: Pace::of(&world.config, args.concurrency),
+        pace: AuditConcurrency::from_config(&world.config, args.concurrency),
     };
-    let (ending, digest) = listed.run(Sources { list, registry }, &mut writer, &mut interrupt).await?;
+    let (ending, digest) = listed.run(AuditSources { list, registry }, &mut writer, &mut interrupt).await?;
     let ending = match unread {
-        Some(why) if ending == Ending::Complete => Ending::RegistryUnread(why),
+        Some(why) if ending == AuditEnding::Complete => AuditEnding::RegistryUnread(why),
         _ => ending,
     };
     if let Some(pin) = &pin {
-        scope.block = pin.blocks().await;
+        scope.block = pin.block_numbers().await;
     }
-    let list = ListOfNames { file: list_file(args.names.as_deref()), digest };
+    let list = AuditedNameList { file: list_file(args.names.as_deref()), digest };
     let (ending, schema_layers) = if args.schema_layers && ending.has_all_rows() {
         tokio::select! {
-            layers = schemas::layers(&world) => (ending, Some(layers?)),
+            layers = schemas::audit_schema_layers(&world) => (ending, Some(layers?)),
             () = &mut interrupt => match ending {
-                Ending::Complete => (Ending::Interrupted, None),
+                AuditEnding::Complete => (AuditEnding::Interrupted, None),
                 worse => (worse, None),
             },
         }
@@ -101,74 +101,75 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     // The reader of the report may stall, so a second signal ends the program.
     tokio::spawn(async {
         asked_to_stop().await;
-        std::process::exit(i32::from(Exit::Interrupted.code()));
+        std::process::exit(i32::from(ExitStatus::Interrupted.code()));
     });
-    let (flags, generated_at) = (args.world.flags(), world.resolver.now());
-    let about = About { scope, ending, list, schema_layers, flags, waivers, generated_at };
-    finish(writer, about, &history, &args, outputs)
+    let (flags, generated_at) = (args.world.network_flags(), world.resolver.now());
+    let about = ReportMetadata { scope, ending, list, schema_layers, flags, waivers, generated_at };
+    write_report(writer, about, &history, &args, outputs)
 }
 
-struct Prepared {
-    world: World,
-    registry: Option<Registry>,
-    scope: Scope,
+struct PreparedAudit {
+    world: CommandContext,
+    registry: Option<RegistryNameList>,
+    scope: AuditScope,
     pin: Option<BlockPin>,
-    writer: RowWriter,
+    writer: AuditRowWriter,
 }
 
-impl Prepared {
+impl PreparedAudit {
     /// Detects all errors that can be detected early: an audit of many names must not fail at its end.
-    async fn of(args: &AuditArgs, history: &History) -> anyhow::Result<Self> {
-        let world = World::open_for_list(&args.world, Depth::Schemas, args.concurrency).await?;
-        let registry = Registry::of(args, &world.resolver).await?;
-        let scope = Scope {
+    async fn prepare(args: &AuditArguments, history: &EarlierReports) -> anyhow::Result<Self> {
+        let world = CommandContext::open_for_list(&args.world, ResolutionDepth::Schemas, args.concurrency).await?;
+        let registry = RegistryNameList::read_from_arguments(args, &world.resolver).await?;
+        let scope = AuditScope {
             registry: registry.as_ref().and_then(|registry| registry.about.clone()),
             schema_layers: args.schema_layers,
             ..scope(&world)?
         };
-        history.check_worlds(&scope)?;
+        history.check_comparable(&scope)?;
         let writer = row_writer(args, &scope)?;
-        let pin = BlockPin::of(writer.pin_file()?.as_deref(), &world.resolver, &world.config.chain).await?;
+        let pin = BlockPin::read_or_create(writer.prepare_pin_file()?.as_deref(), &world.resolver, &world.config.chain)
+            .await?;
         Ok(Self { world, registry, scope, pin, writer })
     }
 }
 
 /// Opens the outputs of the report. They must not overwrite an input file.
-fn outputs_of(args: &AuditArgs) -> anyhow::Result<Outputs> {
+fn open_report_outputs(args: &AuditArguments) -> anyhow::Result<ReportOutputs> {
     let files = [
         ("--names", args.names.as_deref()),
         ("--registry", args.registry.as_deref().map(Path::new)),
         ("--resume", args.resume.as_deref()),
         ("--waive", args.waive.as_deref()),
     ];
-    let world = WorldFiles::of(&args.world);
+    let world = CommandInputFiles::from_arguments(&args.world);
     let read: Vec<_> = files.into_iter().chain(args.earlier.files()).chain(world.iter()).collect();
-    Outputs::of(&args.output, read)
+    ReportOutputs::open_outputs(&args.output, read)
 }
 
 /// Writes the report. Returns the exit status.
-fn finish(
-    writer: RowWriter,
-    about: About,
-    history: &History,
-    args: &AuditArgs,
-    mut outputs: Outputs,
-) -> anyhow::Result<Exit> {
+fn write_report(
+    writer: AuditRowWriter,
+    about: ReportMetadata,
+    history: &EarlierReports,
+    args: &AuditArguments,
+    mut outputs: ReportOutputs,
+) -> anyhow::Result<ExitStatus> {
     let has_all_rows = about.ending.has_all_rows();
     if writer.counts.names == 0 {
-        return without_rows(about.ending, args);
+        return end_without_rows(about.ending, args);
     }
     // Printed before the report, whose reader may stall.
-    if let (Ending::Interrupted, Some(journal)) = (&about.ending, &args.resume) {
+    if let (AuditEnding::Interrupted, Some(journal)) = (&about.ending, &args.resume) {
         anstream::eprintln!(
             "clresolve: {} contains the rows so far; the same command continues from here",
             journal.display()
         );
     }
     let (counts, spool) = writer.finish()?;
-    let exit = about.write(counts, &spool, history, &mut outputs).map_err(|error| advised(&spool, error))?;
-    let is_gone = outputs.is_gone();
-    outputs.finish().map_err(|error| advised(&spool, error.into()))?;
+    let exit = about.write(counts, &spool, history, &mut outputs).map_err(|error| add_journal_advice(&spool, error))?;
+    let is_gone = outputs.is_pipe_closed();
+    outputs.finish().map_err(|error| add_journal_advice(&spool, error.into()))?;
     if has_all_rows && !is_gone {
         spool.discard()?;
     }
@@ -176,31 +177,31 @@ fn finish(
 }
 
 /// Ends an audit without rows, which writes no report.
-fn without_rows(ending: Ending, args: &AuditArgs) -> anyhow::Result<Exit> {
+fn end_without_rows(ending: AuditEnding, args: &AuditArguments) -> anyhow::Result<ExitStatus> {
     match ending {
-        Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
-        Ending::Complete => bail!("--names: the list contains no name"),
-        Ending::ListFailed(why) => bail!("--names: {why}"),
-        Ending::DiskFull(why) => Err(RowWriter::full(why)),
-        ending => Ok(exit(State::Trusted, &ending)),
+        AuditEnding::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
+        AuditEnding::Complete => bail!("--names: the list contains no name"),
+        AuditEnding::ListFailed(why) => bail!("--names: {why}"),
+        AuditEnding::DiskFull(why) => Err(AuditRowWriter::disk_full_error(why)),
+        ending => Ok(exit_status(TrustState::Trusted, &ending)),
     }
 }
 
 /// If the report cannot be written, adds that the journal keeps the rows.
-fn advised(rows: &Spool, error: anyhow::Error) -> anyhow::Error {
-    match rows.journal().filter(|_| error.is::<Unwritable>()) {
-        Some(journal) => error.context(RowWriter::advice(journal)),
+fn add_journal_advice(rows: &AuditRowFile, error: anyhow::Error) -> anyhow::Error {
+    match rows.journal().filter(|_| error.is::<OutputWriteError>()) {
+        Some(journal) => error.context(AuditRowWriter::advice(journal)),
         None => error,
     }
 }
 
 /// Opens the buffer for rows. A journal may already contain rows of an interrupted run.
-fn row_writer(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
-    let Some(journal) = &args.resume else { return RowWriter::scratch() };
-    let job = Job::of(scope.clone(), args.names.as_deref(), args.earlier.since.as_deref())?;
-    let writer = RowWriter::resume(journal, &job)?;
+fn row_writer(args: &AuditArguments, scope: &AuditScope) -> anyhow::Result<AuditRowWriter> {
+    let Some(journal) = &args.resume else { return AuditRowWriter::scratch() };
+    let job = AuditJournalHeader::from_inputs(scope.clone(), args.names.as_deref(), args.earlier.since.as_deref())?;
+    let writer = AuditRowWriter::resume(journal, &job)?;
     // The journal may not have existed when the files were compared.
-    let mut files = args.output.targets()?.into_iter().filter_map(|(_, out)| out.file);
+    let mut files = args.output.formats_with_outputs()?.into_iter().filter_map(|(_, out)| out.file);
     if files.any(|report| is_same_file(&report, journal)) {
         bail!("--resume {}: --out names the same file; name another", journal.display());
     }
@@ -210,7 +211,7 @@ fn row_writer(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
 /// The file of the list, as a report refers to it.
 pub(super) fn list_file(names: Option<&Path>) -> Option<String> {
     let file = names.filter(|file| *file != Path::new(input::STDIN))?;
-    Some(uri::reference(&file.display().to_string()))
+    Some(uri::uri_reference(&file.display().to_string()))
 }
 
 /// The digest of all settings that affect states and findings, except profile, depth and required proof.
@@ -220,7 +221,8 @@ fn settings_digest(config: &Config) -> String {
     publishers.sort_unstable();
     publishers.dedup();
     // A single endpoint causes a warning, unless it is the operator's own.
-    let believes_own = matches!(chain.demand(), Ok(GradeDemand::SingleRpc)) && chain.endpoints.iter().all(|e| e.own);
+    let believes_own =
+        matches!(chain.demand(), Ok(ProofGradeDemand::SingleRpc)) && chain.endpoints.iter().all(|e| e.own);
     canonical_digest(&json!({
         "universal_resolver": chain.universal_resolver.to_string(),
         "genesis": chain.genesis.map(|hash| hash.to_string()),
@@ -235,19 +237,21 @@ fn settings_digest(config: &Config) -> String {
 }
 
 /// The question and the rules of an audit of this world.
-pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
+pub(super) fn scope(world: &CommandContext) -> anyhow::Result<AuditScope> {
     let config = &world.config;
     let profile = world.resolver.profiles().get(&config.rules.profile).context("the profile does not exist")?;
-    let manifest =
-        |m: &clresolve_verdict::manifest::Manifest| Pinned { id: m.id().to_owned(), digest: m.digest().to_string() };
-    Ok(Scope {
+    let manifest = |m: &clresolve_verdict::manifest::SchemaManifest| PinnedDocument {
+        id: m.id().to_owned(),
+        digest: m.digest().to_string(),
+    };
+    Ok(AuditScope {
         world: config.chain.world.clone(),
         chain: format!("eip155:{}", config.chain.id),
         block: config.chain.block.to_string(),
-        profile: Pinned { id: profile.id().to_owned(), digest: profile.digest().to_string() },
+        profile: PinnedDocument { id: profile.id().to_owned(), digest: profile.digest().to_string() },
         manifests: profile.manifests().map(manifest).collect(),
         depth: config.rules.depth,
-        demands: Some(Demands::of(config.chain.demand()?, settings_digest(config))),
+        demands: Some(AuditSettings::from_grade_demand(config.chain.demand()?, settings_digest(config))),
         registry: None,
         schema_layers: false,
     })

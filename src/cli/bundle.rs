@@ -5,206 +5,210 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use clresolve_bundle::purchase::{AnyBundle, MAX_BYTES, VerifiedPurchase};
-use clresolve_bundle::signed::{ExpectedVerdict, Signer};
-use clresolve_bundle::{Bundle, BundleError, Packed, Signature, TrustAnchors, VerifiedBundle};
+use clresolve_bundle::signed::{ExpectedVerdict, VerdictIssuer};
+use clresolve_bundle::{BundleError, BundleSignature, ResolutionBundle, SignableBundle, TrustAnchors, VerifiedBundle};
 use clresolve_core::mutant;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
 use clresolve_core::world::SANDBOX;
-use clresolve_jose::TrustedKeys;
-use clresolve_resolver::config::Layer;
-use clresolve_resolver::resolve::{ExportError, Question, local_profiles};
+use clresolve_jose::Ed25519KeySet;
+use clresolve_resolver::config::ConfigLayer;
+use clresolve_resolver::resolve::{ExportError, NameQuestion, local_profiles};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_resolver::sign::{self, read_trusted_keys};
-use clresolve_verdict::profile::Profiles;
+use clresolve_verdict::profile::ConformanceProfiles;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::args::{BundleCommand, ExportArgs, Format, ReplayArgs, WorldArgs};
-use super::exit::Exit;
-use super::input::read;
-use super::output::{Output, Results, json_line};
-use super::progress::Progress;
-use super::verdict::{expected, name_of_flag};
-use super::verify::{exit_of, report_unmet, waiting_for};
-use super::world::{Reader, World, configuration};
+use super::args::{BundleCommand, BundleExportArguments, BundleVerifyArguments, NetworkArguments, OutputFormat};
+use super::exit::ExitStatus;
+use super::input::read_file_or_stdin;
+use super::output::{OutputSink, ResultWriter, json_line};
+use super::progress::ProgressLine;
+use super::verdict::{expected_verdict, name_of_flag};
+use super::verify::{exit_status, progress_message, report_unmet};
+use super::world::{CommandContext, ConfigReaderKind, read_configuration};
 use super::{receipt, render};
 
 const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
-pub(super) fn run(command: BundleCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: BundleCommand) -> anyhow::Result<ExitStatus> {
     match command {
         BundleCommand::Export(args) => super::runtime::run_async(export(args)),
         BundleCommand::Verify(args) => replay(args),
     }
 }
 
-async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.out)?;
-    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open_with(&args.world, args.sign.try_into()?).await?;
-    let signer = sign::open(&world.config.sign)?;
-    let exported = world.resolver.export(&Question::new(args.name)).await;
+async fn export(args: BundleExportArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.out)?;
+    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let world = CommandContext::open_with(&args.world, args.sign.try_into()?).await?;
+    let signer = sign::open_signer(&world.config.sign)?;
+    let exported = world.resolver.export(&NameQuestion::new(args.name)).await;
     drop(progress);
     match exported {
         Ok(packed) => {
             let bundle = match &signer {
-                Some(signer) => signed(packed, signer, world.resolver.now()),
+                Some(signer) => sign_if_possible(packed, signer, world.resolver.now()),
                 None => packed.into_bundle(),
             };
             output.write_whole((json_line(&bundle.to_json())? + "\n").as_bytes())?;
-            Ok(Exit::Trusted)
+            Ok(ExitStatus::Trusted)
         }
         Err(ExportError::Setup(error)) => Err(error.into()),
         Err(error) => {
-            anstream::eprintln!("clresolve: no bundle was written: {}", Foreign::new(&error.to_string()));
-            Ok(if matches!(error, ExportError::Header(_)) { Exit::Indeterminate } else { Exit::Untrusted })
+            anstream::eprintln!("clresolve: no bundle was written: {}", UntrustedText::new(&error.to_string()));
+            Ok(if matches!(error, ExportError::Header(_)) { ExitStatus::Indeterminate } else { ExitStatus::Untrusted })
         }
     }
 }
 
 /// Signs the bundle. If that fails, the bundle is written unsigned, with the same evidence.
-fn signed(packed: Packed, signer: &Signer, now: Timestamp) -> Bundle {
-    packed.signed(signer, now).unwrap_or_else(|error| {
+fn sign_if_possible(packed: SignableBundle, signer: &VerdictIssuer, now: Timestamp) -> ResolutionBundle {
+    packed.sign_verdict(signer, now).unwrap_or_else(|error| {
         anstream::eprintln!("clresolve: exported, not signed: {error}");
         packed.into_bundle()
     })
 }
 
 /// Starts no runtime and builds no resolver, so nothing here can contact a network.
-fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
+fn replay(args: BundleVerifyArguments) -> anyhow::Result<ExitStatus> {
     let name = args.name.as_deref().map(name_of_flag).transpose()?;
     let signer = signer_of(&args)?;
-    let output = Output::new(&args.output.out)?;
-    let bytes = read(&args.document, MAX_BYTES)?;
-    let mut results = Results::one(output, args.output.form());
-    let config = configuration(&WorldArgs::from(&args.about), Reader::Others, Layer::default())?;
+    let output = OutputSink::new(&args.output.out)?;
+    let bytes = read_file_or_stdin(&args.document, MAX_BYTES)?;
+    let mut results = ResultWriter::single_result(output, args.output.output_format());
+    let config =
+        read_configuration(&NetworkArguments::from(&args.about), ConfigReaderKind::Others, ConfigLayer::default())?;
     let checkpoint = args.checkpoint.or(config.beacon.checkpoint);
-    let demands = Demands { name, max_age: args.max_age, block: args.block, checkpoint, signer };
+    let demands = BundleRequirements { name, max_age: args.max_age, block: args.block, checkpoint, signer };
     let profiles = local_profiles(&config)?;
-    let (verified, signature, purchase) = match opened(&bytes, &profiles, &demands, Timestamp::now()) {
+    let (verified, signature, purchase) = match open_bundle(&bytes, &profiles, &demands, Timestamp::now()) {
         Ok(verified) => verified,
         Err(refusal) => {
-            anstream::eprintln!("{}: {}", refusal.class, Foreign::new(&refusal.message));
+            anstream::eprintln!("{}: {}", refusal.class, UntrustedText::new(&refusal.message));
             return Ok(refusal.exit);
         }
     };
     let verdict = verified.replay.verdict();
     let unmet = match &purchase {
-        Some(purchase) if purchase.state() != State::Trusted => Vec::new(),
-        _ => args.expect.unmet(verdict),
+        Some(purchase) if purchase.state() != TrustState::Trusted => Vec::new(),
+        _ => args.expect.unmet_expectations(verdict),
     };
-    if args.output.form() != Format::Text {
+    if args.output.output_format() != OutputFormat::Text {
         report_unmet(verdict, &unmet);
     }
-    results.push(&for_programs(&verified, &signature, purchase.as_ref()), |format| match (format, &purchase) {
-        (Format::Short, None) => render::short(verdict, &render::Palette::plain()),
-        (Format::Short, Some(purchase)) => receipt::short(&purchase.verification, &render::Palette::plain()),
-        _ => for_people(&verified, &signature, purchase.as_ref(), &unmet),
+    results.push(&json_output(&verified, &signature, purchase.as_ref()), |format| match (format, &purchase) {
+        (OutputFormat::Short, None) => render::format_short(verdict, &render::Palette::plain()),
+        (OutputFormat::Short, Some(purchase)) => {
+            receipt::format_short(&purchase.verification, &render::Palette::plain())
+        }
+        _ => format_text(&verified, &signature, purchase.as_ref(), &unmet),
     })?;
     results.finish()?;
     Ok(match &purchase {
-        Some(purchase) if unmet.is_empty() => receipt::exit(purchase.state()),
-        _ => exit_of(verdict, &unmet),
+        Some(purchase) if unmet.is_empty() => receipt::exit_status(purchase.state()),
+        _ => exit_status(verdict, &unmet),
     })
 }
 
 /// Opens the bundle of a name, or of a purchase and the name's bundle in it.
-fn opened(
+fn open_bundle(
     bytes: &[u8],
-    profiles: &Profiles,
-    demands: &Demands,
+    profiles: &ConformanceProfiles,
+    demands: &BundleRequirements,
     now: Timestamp,
-) -> Result<(VerifiedBundle, Signed, Option<VerifiedPurchase>), RefusedBundle> {
+) -> Result<(VerifiedBundle, BundleSignatureStatus, Option<VerifiedPurchase>), BundleRefusal> {
     let purchase = match AnyBundle::read(bytes)? {
         AnyBundle::Purchase(purchase) => purchase,
         AnyBundle::Name(bundle) => {
-            let (verified, signed) = verified(&bundle, profiles, demands, now)?;
+            let (verified, signed) = verify_with_requirements(&bundle, profiles, demands, now)?;
             return Ok((verified, signed, None));
         }
     };
     if demands.signer.is_some() && !mutant!("purchases-pass-for-signed") {
         return Err(unsigned_purchase());
     }
-    let (verified, signed) = verified(purchase.bundle(), profiles, demands, now)?;
+    let (verified, signed) = verify_with_requirements(purchase.bundle(), profiles, demands, now)?;
     let purchase = purchase.verify(&verified)?;
     if let Some(max_age) = demands.max_age {
-        in_time(purchase.made_at, max_age, now)?;
+        require_max_age(purchase.made_at, max_age, now)?;
     }
     Ok((verified, signed, Some(purchase)))
 }
 
 /// A signature covers only the verdict on the name. Anyone can put another purchase around it.
-fn unsigned_purchase() -> RefusedBundle {
+fn unsigned_purchase() -> BundleRefusal {
     let message = "nobody signs a purchase, and a signature of the name's bundle in it does not cover it; leave --jwks \
                    out, or check its member `bundle` by itself";
-    RefusedBundle::new(BundleError::Unsigned.class(), message.to_owned())
+    BundleRefusal::new(BundleError::Unsigned.class(), message.to_owned())
 }
 
 /// The required signer and subject, if keys are given.
-fn signer_of(args: &ReplayArgs) -> anyhow::Result<Option<(TrustedKeys, ExpectedVerdict)>> {
+fn signer_of(args: &BundleVerifyArguments) -> anyhow::Result<Option<(Ed25519KeySet, ExpectedVerdict)>> {
     let (Some(jwks), Some(name)) = (&args.jwks, &args.name) else { return Ok(None) };
-    let config = configuration(&WorldArgs::from(&args.about), Reader::Others, Layer::default())?;
-    let expected = expected(name, None, args.issuer.clone(), &config)?;
+    let config =
+        read_configuration(&NetworkArguments::from(&args.about), ConfigReaderKind::Others, ConfigLayer::default())?;
+    let expected = expected_verdict(name, None, args.issuer.clone(), &config)?;
     Ok(Some((read_trusted_keys(jwks)?, expected)))
 }
 
 /// Why a bundle is refused or undecided: a stable class, a message and the exit status.
 #[derive(Debug, PartialEq, Eq)]
-struct RefusedBundle {
+struct BundleRefusal {
     class: &'static str,
     message: String,
-    exit: Exit,
+    exit: ExitStatus,
 }
 
-impl RefusedBundle {
+impl BundleRefusal {
     const fn new(class: &'static str, message: String) -> Self {
-        Self { class, message, exit: Exit::Untrusted }
+        Self { class, message, exit: ExitStatus::Untrusted }
     }
 }
 
-impl From<BundleError> for RefusedBundle {
+impl From<BundleError> for BundleRefusal {
     fn from(error: BundleError) -> Self {
-        let exit = if error.is_undecided() { Exit::Indeterminate } else { Exit::Untrusted };
+        let exit = if error.is_undecided() { ExitStatus::Indeterminate } else { ExitStatus::Untrusted };
         Self { class: error.class(), message: error.to_string(), exit }
     }
 }
 
 /// Requirements on a bundle besides its integrity.
-struct Demands {
+struct BundleRequirements {
     name: Option<EnsName>,
     max_age: Option<Duration>,
     /// The numbered block that the bundle may be about.
     block: Option<BlockSelector>,
     /// The beacon block root that the reader trusts.
     checkpoint: Option<B256>,
-    signer: Option<(TrustedKeys, ExpectedVerdict)>,
+    signer: Option<(Ed25519KeySet, ExpectedVerdict)>,
 }
 
-enum Signed {
+enum BundleSignatureStatus {
     Not,
     /// It has a signature that was not checked.
     Unchecked,
-    By(Signature),
+    By(BundleSignature),
 }
 
-fn verified(
-    bundle: &Bundle,
-    profiles: &Profiles,
-    demands: &Demands,
+fn verify_with_requirements(
+    bundle: &ResolutionBundle,
+    profiles: &ConformanceProfiles,
+    demands: &BundleRequirements,
     now: Timestamp,
-) -> Result<(VerifiedBundle, Signed), RefusedBundle> {
+) -> Result<(VerifiedBundle, BundleSignatureStatus), BundleRefusal> {
     if demands.name.as_ref().is_some_and(|name| name != bundle.name()) {
-        return Err(RefusedBundle::new("bundle-other-name", format!("it is about {}", bundle.name())));
+        return Err(BundleRefusal::new("bundle-other-name", format!("it is about {}", bundle.name())));
     }
     if let Some(height) = bundle.numbered_block()
         && demands.block != Some(BlockSelector::Number(height))
     {
         let message =
             format!("it is about block {height} and ignores later changes; pass --block {height} to accept that");
-        return Err(RefusedBundle::new("bundle-past-block", message));
+        return Err(BundleRefusal::new("bundle-past-block", message));
     }
     let checkpoint = demands.checkpoint;
     let verified = match bundle.world() {
@@ -212,27 +216,32 @@ fn verified(
         _ => bundle.verify(TrustAnchors { profiles, checkpoint })?,
     };
     let signed = match &demands.signer {
-        Some((keys, expected)) => Signed::By(unexpired(bundle.check_signature(keys, expected, now)?, demands)?),
-        None if bundle.is_signed() => Signed::Unchecked,
-        None => Signed::Not,
+        Some((keys, expected)) => {
+            BundleSignatureStatus::By(require_unexpired(bundle.check_signature(keys, expected, now)?, demands)?)
+        }
+        None if bundle.is_signed() => BundleSignatureStatus::Unchecked,
+        None => BundleSignatureStatus::Not,
     };
     if let Some(max_age) = demands.max_age {
-        in_time(verified.made_at, max_age, now)?;
+        require_max_age(verified.made_at, max_age, now)?;
     }
     Ok((verified, signed))
 }
 
-fn unexpired(signature: Signature, demands: &Demands) -> Result<Signature, RefusedBundle> {
+fn require_unexpired(
+    signature: BundleSignature,
+    demands: &BundleRequirements,
+) -> Result<BundleSignature, BundleRefusal> {
     if signature.is_expired && demands.max_age.is_none() {
         let message =
             format!("the signature expired at {}; pass --max-age to accept a bundle up to that age", signature.expires);
-        return Err(RefusedBundle::new("bundle-expired", message));
+        return Err(BundleRefusal::new("bundle-expired", message));
     }
     Ok(signature)
 }
 
-fn in_time(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), RefusedBundle> {
-    let refused = |class, message| Err(RefusedBundle::new(class, message));
+fn require_max_age(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), BundleRefusal> {
+    let refused = |class, message| Err(BundleRefusal::new(class, message));
     let age = now.duration_since(made_at);
     match Duration::try_from(age) {
         Ok(age) if age > max_age => {
@@ -245,12 +254,16 @@ fn in_time(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), 
     }
 }
 
-fn for_programs(verified: &VerifiedBundle, signed: &Signed, purchase: Option<&VerifiedPurchase>) -> Value {
+fn json_output(
+    verified: &VerifiedBundle,
+    signed: &BundleSignatureStatus,
+    purchase: Option<&VerifiedPurchase>,
+) -> Value {
     let verdict = verified.replay.verdict();
     let signature = match signed {
-        Signed::Not => Value::Null,
-        Signed::Unchecked => json!({"checked": false}),
-        Signed::By(signature) => json!({
+        BundleSignatureStatus::Not => Value::Null,
+        BundleSignatureStatus::Unchecked => json!({"checked": false}),
+        BundleSignatureStatus::By(signature) => json!({
             "checked": true,
             "issuer": signature.issuer,
             "key_id": signature.key_id,
@@ -284,39 +297,40 @@ fn write_clauses(text: &mut String, proven: &[String], attested: &[String]) {
     for (title, clauses) in [("shown here", proven), ("the exporter's word", attested)] {
         let _ = writeln!(text, "{title}:");
         for clause in clauses {
-            let _ = writeln!(text, "  {}", Foreign::new(clause));
+            let _ = writeln!(text, "  {}", UntrustedText::new(clause));
         }
     }
 }
 
-fn for_people(
+fn format_text(
     verified: &VerifiedBundle,
-    signed: &Signed,
+    signed: &BundleSignatureStatus,
     purchase: Option<&VerifiedPurchase>,
     unmet: &[String],
 ) -> String {
     let verdict = verified.replay.verdict();
-    let mut text = render::short(verdict, &render::Palette::plain());
+    let mut text = render::format_short(verdict, &render::Palette::plain());
     let _ = writeln!(text, "bundle {}", verified.digest);
     if let Some(anchor) = &verdict.anchor {
-        let (world, chain, block) = (Foreign::new(&anchor.world), Foreign::new(&anchor.chain), &anchor.block);
-        let (tag, time) = (Foreign::new(&block.tag), Foreign::new(&block.timestamp));
+        let (world, chain, block) =
+            (UntrustedText::new(&anchor.world), UntrustedText::new(&anchor.chain), &anchor.block);
+        let (tag, time) = (UntrustedText::new(&block.tag), UntrustedText::new(&block.timestamp));
         let _ = writeln!(text, "world {world}, chain {chain}, block {} ({tag}) of {time}", block.number);
     }
     let _ = writeln!(text, "made {}, fresh until {}", verified.made_at, verdict.freshness.fresh_until);
     match signed {
-        Signed::Not => {}
-        Signed::Unchecked => text.push_str("signed: by somebody; not checked, --jwks does\n"),
-        Signed::By(Signature { issuer, key_id, expires, is_expired }) => {
+        BundleSignatureStatus::Not => {}
+        BundleSignatureStatus::Unchecked => text.push_str("signed: by somebody; not checked, --jwks does\n"),
+        BundleSignatureStatus::By(BundleSignature { issuer, key_id, expires, is_expired }) => {
             let expired = if *is_expired { "expired" } else { "expires" };
-            let (issuer, key_id) = (Foreign::new(issuer), Foreign::new(key_id));
+            let (issuer, key_id) = (UntrustedText::new(issuer), UntrustedText::new(key_id));
             let _ = writeln!(text, "signed by {issuer}, key {key_id}: the signature is valid, {expired} {expires}");
         }
     }
     write_clauses(&mut text, &verified.proven, &verified.attested);
     if let Some(purchase) = purchase {
         let _ = writeln!(text, "\npurchase {}", purchase.digest);
-        text += &receipt::checks(&purchase.verification, &render::Palette::plain());
+        text += &receipt::format_checks(&purchase.verification, &render::Palette::plain());
         write_clauses(&mut text, &purchase.proven, &purchase.attested);
     }
     if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == SANDBOX) {
@@ -326,18 +340,27 @@ fn for_people(
     text
 }
 
-fn advice(agent: State, signed: &Signed, purchase: Option<&VerifiedPurchase>, unmet: &[String]) -> String {
+fn advice(
+    agent: TrustState,
+    signed: &BundleSignatureStatus,
+    purchase: Option<&VerifiedPurchase>,
+    unmet: &[String],
+) -> String {
     let of_purchase = purchase.map(VerifiedPurchase::state);
     match (agent, of_purchase) {
-        (State::Untrusted, _) => "Do not go ahead: the evidence contradicts the binding.".to_owned(),
-        (_, Some(State::Untrusted)) => "Do not rely on this receipt: the evidence contradicts it.".to_owned(),
-        (State::Indeterminate, _) => "Do not go ahead: the evidence does not decide.".to_owned(),
-        (_, Some(State::Indeterminate)) => "Do not rely on this receipt yet: the evidence does not decide.".to_owned(),
+        (TrustState::Untrusted, _) => "Do not go ahead: the evidence contradicts the binding.".to_owned(),
+        (_, Some(TrustState::Untrusted)) => "Do not rely on this receipt: the evidence contradicts it.".to_owned(),
+        (TrustState::Indeterminate, _) => "Do not go ahead: the evidence does not decide.".to_owned(),
+        (_, Some(TrustState::Indeterminate)) => {
+            "Do not rely on this receipt yet: the evidence does not decide.".to_owned()
+        }
         _ if !unmet.is_empty() => format!("Do not go ahead: {}.", unmet.join("; ")),
         _ => {
             let whom = match signed {
-                Signed::By(Signature { issuer, .. }) => Foreign::new(issuer).to_string(),
-                Signed::Not | Signed::Unchecked => "the exporter of this bundle".to_owned(),
+                BundleSignatureStatus::By(BundleSignature { issuer, .. }) => UntrustedText::new(issuer).to_string(),
+                BundleSignatureStatus::Not | BundleSignatureStatus::Unchecked => {
+                    "the exporter of this bundle".to_owned()
+                }
             };
             let receipt = if of_purchase.is_some() { ", and the receipt holds" } else { "" };
             format!("If you believe {whom}: the binding was real then{receipt}.")
@@ -351,14 +374,15 @@ mod tests {
 
     #[test]
     fn what_has_expired_is_refused_unless_an_age_is_allowed() {
-        let signature = |is_expired| Signature {
+        let signature = |is_expired| BundleSignature {
             issuer: "https://clresolve.example".to_owned(),
             key_id: "k".to_owned(),
             expires: Timestamp::UNIX_EPOCH,
             is_expired,
         };
-        let demands = |max_age| Demands { name: None, max_age, block: None, checkpoint: None, signer: None };
-        let class = |is_expired, max_age| unexpired(signature(is_expired), &demands(max_age)).err().map(|r| r.class);
+        let demands = |max_age| BundleRequirements { name: None, max_age, block: None, checkpoint: None, signer: None };
+        let class =
+            |is_expired, max_age| require_unexpired(signature(is_expired), &demands(max_age)).err().map(|r| r.class);
         assert_eq!(class(true, None), Some("bundle-expired"));
         assert_eq!(class(true, Some(Duration::from_secs(60))), None);
         assert_eq!(class(false, None), None);

@@ -1,35 +1,35 @@
 //! `card`: writes the verified bytes of a trusted name's card.
 
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 
-use super::args::CardArgs;
-use super::exit::Exit;
-use super::output::Output;
-use super::progress::Progress;
-use super::render::{self, Objections};
+use super::args::CardArguments;
+use super::exit::ExitStatus;
+use super::output::OutputSink;
+use super::progress::ProgressLine;
+use super::render::{self, AgentObjections};
 use super::verify;
-use super::verify::{exit_of, waiting_for};
-use super::world::World;
+use super::verify::{exit_status, progress_message};
+use super::world::CommandContext;
 
-pub(super) fn run(args: CardArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: CardArguments) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(write_card(args))
 }
 
-async fn write_card(args: CardArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.out)?;
-    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open(&args.world).await?;
+async fn write_card(args: CardArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.out)?;
+    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let world = CommandContext::open(&args.world).await?;
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
     let verdict = resolution.verdict();
-    let unmet = args.expect.unmet(verdict);
-    let exit = exit_of(verdict, &unmet);
+    let unmet = args.expect.unmet_expectations(verdict);
+    let exit = exit_status(verdict, &unmet);
     match resolution.card() {
-        Some(card) if exit == Exit::Trusted => output.write_whole(card)?,
-        _ if verdict.state == State::Trusted => verify::report_unmet(verdict, &unmet),
+        Some(card) if exit == ExitStatus::Trusted => output.write_whole(card)?,
+        _ if verdict.state == TrustState::Trusted => verify::report_unmet(verdict, &unmet),
         _ => anstream::eprint!(
             "{}",
-            render::walk(verdict, Objections::of_expectations(&unmet), &render::Palette::plain())
+            render::format_walk(verdict, AgentObjections::from_unmet(&unmet), &render::Palette::plain())
         ),
     }
     Ok(exit)

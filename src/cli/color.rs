@@ -6,14 +6,14 @@ use std::ffi::OsString;
 use anstream::ColorChoice;
 
 /// Decides for the whole process, before arguments are parsed, since usage errors and help have colours too.
-pub(super) fn choose(arguments: &[OsString]) {
-    choice(arguments, |key| std::env::var(key).ok()).write_global();
+pub(super) fn set_color_choice(arguments: &[OsString]) {
+    color_choice(arguments, |key| std::env::var(key).ok()).write_global();
 }
 
-fn choice(arguments: &[OsString], variable: impl Fn(&str) -> Option<String>) -> ColorChoice {
+fn color_choice(arguments: &[OsString], variable: impl Fn(&str) -> Option<String>) -> ColorChoice {
     let is_set = |key: &str| variable(key).is_some_and(|value| !value.is_empty());
     let forces = |key: &str| variable(key).is_some_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
-    match flag(arguments) {
+    match last_color_flag(arguments) {
         Some("always") => ColorChoice::Always,
         Some("never") => ColorChoice::Never,
         _ if is_set("NO_COLOR") => ColorChoice::Never,
@@ -23,7 +23,7 @@ fn choice(arguments: &[OsString], variable: impl Fn(&str) -> Option<String>) -> 
 }
 
 /// The value of the last `--color`. The parser validates it.
-fn flag(arguments: &[OsString]) -> Option<&str> {
+fn last_color_flag(arguments: &[OsString]) -> Option<&str> {
     let texts: Vec<&str> =
         arguments.iter().map_while(|argument| argument.to_str().filter(|text| *text != "--")).collect();
     let at = |index: usize| match texts[index].strip_prefix("--color") {
@@ -42,7 +42,7 @@ mod tests {
     fn the_flag_wins_and_no_color_wins_over_what_forces_colours() {
         let chosen = |line: &str, set: &[(&str, &str)]| {
             let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            choice(&arguments, |key| set.iter().find(|(k, _)| *k == key).map(|(_, value)| (*value).to_owned()))
+            color_choice(&arguments, |key| set.iter().find(|(k, _)| *k == key).map(|(_, value)| (*value).to_owned()))
         };
         for (line, set, expected) in [
             ("c a.eth", &[][..], ColorChoice::Auto),

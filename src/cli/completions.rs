@@ -4,22 +4,22 @@ use std::fmt::Write as _;
 
 use clap_complete::Shell;
 
-use super::args::{self, CompletionsArgs};
-use super::exit::Exit;
-use super::output::Output;
+use super::args::{self, CompletionsArguments};
+use super::exit::ExitStatus;
+use super::output::OutputSink;
 
-pub(super) fn run(args: CompletionsArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: CompletionsArguments) -> anyhow::Result<ExitStatus> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::whole_command(), "clresolve", &mut script);
     if args.shell == Shell::Fish {
-        script.extend(of_arguments(&args::whole_command()).into_bytes());
+        script.extend(fish_argument_completions(&args::whole_command()).into_bytes());
     }
-    Output::new(&args.out)?.write_whole(&script)?;
-    Ok(Exit::Trusted)
+    OutputSink::new(&args.out)?.write_whole(&script)?;
+    Ok(ExitStatus::Trusted)
 }
 
 /// The known values of positional arguments, which the generator omits for fish.
-fn of_arguments(command: &clap::Command) -> String {
+fn fish_argument_completions(command: &clap::Command) -> String {
     let mut script = String::new();
     for below in command.get_subcommands() {
         for value in below.get_positionals().flat_map(clap::Arg::get_possible_values) {

@@ -5,18 +5,18 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clresolve_core::text::{Foreign, without_secrets};
-use clresolve_resolver::config::{Config, GradeDemand, Layer, PREPENDED_LISTS, ProofDemand};
+use clresolve_core::text::{UntrustedText, without_secrets};
+use clresolve_resolver::config::{Config, ConfigLayer, PREPENDED_LISTS, ProofDemand, ProofGradeDemand};
 use clresolve_resolver::resolve::local_profiles;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::args::{ConfigCommand, Format, RulesArgs, ShowConfigArgs};
+use super::args::{ConfigCommand, ConfigShowArguments, OutputFormat, RulesArguments};
 use super::config_file::{self, ConfigFile};
-use super::exit::Exit;
+use super::exit::ExitStatus;
 use super::notice;
-use super::output::{Output, Results, Unwritable};
-use super::world::{self, Reader, Source};
+use super::output::{OutputSink, OutputWriteError, ResultWriter};
+use super::world::{self, ConfigReaderKind, ConfigSource};
 
 const STARTER: &str = include_str!("config/starter.toml");
 
@@ -24,7 +24,7 @@ const STARTER: &str = include_str!("config/starter.toml");
 /// omits.
 const RULE_BY_DEFAULT: &str = "gate.deny";
 
-pub(super) fn run(command: ConfigCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: ConfigCommand) -> anyhow::Result<ExitStatus> {
     match command {
         ConfigCommand::Init { file } => init(file),
         ConfigCommand::Show(args) => show(&args),
@@ -33,7 +33,7 @@ pub(super) fn run(command: ConfigCommand) -> anyhow::Result<Exit> {
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-struct Setting {
+struct ConfigSetting {
     key: String,
     value: Value,
     /// `default`, `derived`, `file`, `environment` or `flag`. For combined keys, each source with a value.
@@ -46,28 +46,28 @@ struct Setting {
     replaces: Vec<Value>,
 }
 
-fn show(args: &ShowConfigArgs) -> anyhow::Result<Exit> {
+fn show(args: &ConfigShowArguments) -> anyhow::Result<ExitStatus> {
     if args.world.sandbox {
         bail!(
             "--sandbox: the sandbox has a configuration of its own; `clresolve sandbox --write-config FILE` writes it"
         );
     }
-    let sources = world::sources(&args.world, Reader::Others)?;
-    let mut results = Results::list(Output::new(&args.output.out)?, args.output.form());
+    let sources = world::read_sources(&args.world, ConfigReaderKind::Others)?;
+    let mut results = ResultWriter::result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
     for setting in settings(&sources)? {
-        results.push(&setting, |format| line(&setting, format))?;
+        results.push(&setting, |format| format_setting(&setting, format))?;
     }
     results.finish()?;
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
-fn settings(sources: &[(Source, Layer)]) -> anyhow::Result<Vec<Setting>> {
-    let config = Config::default().with(sources.iter().map(|(_, layer)| layer.clone()))?;
-    let default = flat(&in_force(&Config::default())?)?;
-    let named: Vec<(&Source, BTreeMap<String, Value>)> =
-        sources.iter().map(|(source, layer)| Ok((source, flat(layer)?))).collect::<anyhow::Result<_>>()?;
+fn settings(sources: &[(ConfigSource, ConfigLayer)]) -> anyhow::Result<Vec<ConfigSetting>> {
+    let config = Config::default().with_layers(sources.iter().map(|(_, layer)| layer.clone()))?;
+    let default = flatten_layer(&effective_layer(&Config::default())?)?;
+    let named: Vec<(&ConfigSource, BTreeMap<String, Value>)> =
+        sources.iter().map(|(source, layer)| Ok((source, flatten_layer(layer)?))).collect::<anyhow::Result<_>>()?;
     let setting = |(key, value): (String, Value)| {
-        let mut naming: Vec<&Source> =
+        let mut naming: Vec<&ConfigSource> =
             named.iter().filter(|(_, keys)| keys.contains_key(&key)).map(|(source, _)| *source).collect();
         if !PREPENDED_LISTS.contains(&key.as_str()) {
             naming = naming.last().copied().into_iter().collect();
@@ -75,20 +75,20 @@ fn settings(sources: &[(Source, Layer)]) -> anyhow::Result<Vec<Setting>> {
         let source = match naming.as_slice() {
             [] if default.get(&key) == Some(&value) => vec!["default"],
             [] => vec!["derived"],
-            naming => naming.iter().map(|source| word(source)).collect(),
+            naming => naming.iter().map(|source| source_word(source)).collect(),
         };
         let file = naming.iter().find_map(|source| match source {
-            Source::File(path) => Some(path.display().to_string()),
-            Source::Environment | Source::Flags => None,
+            ConfigSource::File(path) => Some(path.display().to_string()),
+            ConfigSource::Environment | ConfigSource::Flags => None,
         });
-        let replaces = replaced(&key, default.get(&key), &value);
-        Setting { key, value, source, file, replaces }
+        let replaces = replaced_defaults(&key, default.get(&key), &value);
+        ConfigSetting { key, value, source, file, replaces }
     };
-    Ok(flat(&in_force(&config)?)?.into_iter().map(setting).collect())
+    Ok(flatten_layer(&effective_layer(&config)?)?.into_iter().map(setting).collect())
 }
 
 /// The default values of [`RULE_BY_DEFAULT`] that `value` omits.
-fn replaced(key: &str, default: Option<&Value>, value: &Value) -> Vec<Value> {
+fn replaced_defaults(key: &str, default: Option<&Value>, value: &Value) -> Vec<Value> {
     let (Some(Value::Array(default)), Value::Array(items)) = (default, value) else { return Vec::new() };
     if key != RULE_BY_DEFAULT {
         return Vec::new();
@@ -98,33 +98,33 @@ fn replaced(key: &str, default: Option<&Value>, value: &Value) -> Vec<Value> {
 
 /// The configuration with the settings derived from it: the required proof, the quorum, and the depth for a single
 /// name.
-fn in_force(config: &Config) -> anyhow::Result<Layer> {
+fn effective_layer(config: &Config) -> anyhow::Result<ConfigLayer> {
     let mut config = config.clone();
     let chain = &mut config.chain;
     let header = chain.header_demand()?;
     let (proof, quorum) = match chain.demand()? {
-        GradeDemand::SingleRpc => (ProofDemand::SingleRpc, None),
-        GradeDemand::Quorum(agree) => (ProofDemand::Quorum, Some(agree)),
-        GradeDemand::StateProof(agree) => (ProofDemand::StateProof, Some(agree)),
-        GradeDemand::ConsensusProof(agree) => (ProofDemand::ConsensusProof, (agree > 0).then_some(agree)),
+        ProofGradeDemand::SingleRpc => (ProofDemand::SingleRpc, None),
+        ProofGradeDemand::Quorum(agree) => (ProofDemand::Quorum, Some(agree)),
+        ProofGradeDemand::StateProof(agree) => (ProofDemand::StateProof, Some(agree)),
+        ProofGradeDemand::ConsensusProof(agree) => (ProofDemand::ConsensusProof, (agree > 0).then_some(agree)),
     };
     (chain.proof, chain.quorum, chain.header) = (Some(proof), quorum, Some(header));
     chain.max_head_age = chain.head_age();
-    let mut layer = Layer::of(&config)?;
+    let mut layer = ConfigLayer::from_config(&config)?;
     layer.set("depth", Some(config.rules.depth))?;
     Ok(layer)
 }
 
-const fn word(source: &Source) -> &'static str {
+const fn source_word(source: &ConfigSource) -> &'static str {
     match source {
-        Source::File(_) => "file",
-        Source::Environment => "environment",
-        Source::Flags => "flag",
+        ConfigSource::File(_) => "file",
+        ConfigSource::Environment => "environment",
+        ConfigSource::Flags => "flag",
     }
 }
 
 /// Flattens a layer: keys of tables get the table's name as a prefix, and URLs are reduced to their hosts.
-pub(super) fn flat(layer: &Layer) -> anyhow::Result<BTreeMap<String, Value>> {
+pub(super) fn flatten_layer(layer: &ConfigLayer) -> anyhow::Result<BTreeMap<String, Value>> {
     let Value::Object(keys) = serde_json::to_value(layer)? else { return Ok(BTreeMap::new()) };
     let mut flat = BTreeMap::new();
     for (key, value) in keys {
@@ -150,28 +150,28 @@ fn hide_secrets(value: &mut Value) {
     }
 }
 
-fn line(setting: &Setting, format: Format) -> String {
+fn format_setting(setting: &ConfigSetting, format: OutputFormat) -> String {
     let value = match &setting.value {
-        Value::Array(items) => listed(items),
-        value => short(value),
+        Value::Array(items) => join_values(items),
+        value => short_value(value),
     };
-    let value = Foreign::new(&value).at_most(500).to_string();
+    let value = UntrustedText::new(&value).with_limit(500).to_string();
     let mut origin = setting.source.join(", ");
-    if let Some(file) = setting.file.as_ref().filter(|_| format == Format::Text) {
-        origin = format!("{origin} {}", Foreign::new(file));
+    if let Some(file) = setting.file.as_ref().filter(|_| format == OutputFormat::Text) {
+        origin = format!("{origin} {}", UntrustedText::new(file));
     }
     if !setting.replaces.is_empty() {
-        origin = format!("{origin}; replaces the default {}", listed(&setting.replaces));
+        origin = format!("{origin}; replaces the default {}", join_values(&setting.replaces));
     }
     format!("{:<28} {value}  ({origin})\n", setting.key)
 }
 
-fn listed(items: &[Value]) -> String {
-    items.iter().map(short).collect::<Vec<_>>().join(", ")
+fn join_values(items: &[Value]) -> String {
+    items.iter().map(short_value).collect::<Vec<_>>().join(", ")
 }
 
 /// A value in short form. For an endpoint, its label.
-fn short(value: &Value) -> String {
+fn short_value(value: &Value) -> String {
     let labelled = |members: &Map<String, Value>| members.get("label").and_then(Value::as_str).map(str::to_owned);
     match value {
         Value::String(text) if text.is_empty() => "\"\"".to_owned(),
@@ -181,30 +181,30 @@ fn short(value: &Value) -> String {
     }
 }
 
-fn check(file: Option<PathBuf>) -> anyhow::Result<Exit> {
+fn check(file: Option<PathBuf>) -> anyhow::Result<ExitStatus> {
     let (path, layer) = match file {
-        Some(file) => (file.clone(), Layer::from_file(&file)?),
+        Some(file) => (file.clone(), ConfigLayer::from_file(&file)?),
         None => read_by_default()?,
     };
-    let config = Config::default().with([layer])?;
+    let config = Config::default().with_layers([layer])?;
     config.check_gate()?;
     if local_profiles(&config)?.get(&config.rules.profile).is_none() {
-        bail!("{}, key `profile`: no profile is called {}", path.display(), Foreign::new(&config.rules.profile));
+        bail!("{}, key `profile`: no profile is called {}", path.display(), UntrustedText::new(&config.rules.profile));
     }
-    note_good(&config, &format!("{}: the configuration is good", path.display()));
-    Ok(Exit::Trusted)
+    report_valid_config(&config, &format!("{}: the configuration is good", path.display()));
+    Ok(ExitStatus::Trusted)
 }
 
 /// Reports that a configuration has no errors, and which settings for payments are missing.
-pub(super) fn note_good(config: &Config, message: &str) {
-    notice::note(format_args!("clresolve: {message}"));
-    if let Some(gap) = gap(config) {
-        notice::note(format_args!("clresolve: {gap}"));
+pub(super) fn report_valid_config(config: &Config, message: &str) {
+    notice::print_notice(format_args!("clresolve: {message}"));
+    if let Some(gap) = missing_payment_setting(config) {
+        notice::print_notice(format_args!("clresolve: {gap}"));
     }
 }
 
 /// The missing setting for payments.
-pub(super) fn gap(config: &Config) -> Option<&'static str> {
+pub(super) fn missing_payment_setting(config: &Config) -> Option<&'static str> {
     let limits = config.limits.limits();
     match (limits.set, limits.assets.is_empty()) {
         (false, _) => Some("no [limits]: every payment will be refused"),
@@ -213,23 +213,23 @@ pub(super) fn gap(config: &Config) -> Option<&'static str> {
     }
 }
 
-fn init(file: Option<PathBuf>) -> anyhow::Result<Exit> {
+fn init(file: Option<PathBuf>) -> anyhow::Result<ExitStatus> {
     let (path, readers) = match file {
         Some(file) => (file, "name it with --config"),
-        None => (place_to_begin()?, "all commands and `serve` read it"),
+        None => (starter_file_path()?, "all commands and `serve` read it"),
     };
     write_new(&path)?;
-    notice::note(format_args!(
+    notice::print_notice(format_args!(
         "clresolve: wrote {}; {readers}. Set [limits] in it before you pay; `clresolve config show` prints the values in \
          force",
         path.display()
     ));
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
 /// Writes the starter file unless it exists. Only its owner may read it, since URLs may contain keys.
 fn write_new(path: &Path) -> anyhow::Result<()> {
-    let unwritable = |error| Unwritable::new(path.display().to_string(), error);
+    let unwritable = |error| OutputWriteError::new(path.display().to_string(), error);
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         make_folder(folder).map_err(unwritable)?;
     }
@@ -255,30 +255,30 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
 }
 
 /// The file that commands read by default, with its settings.
-fn read_by_default() -> anyhow::Result<(PathBuf, Layer)> {
-    if let Some(file) = ConfigFile::find(&RulesArgs::default()) {
+fn read_by_default() -> anyhow::Result<(PathBuf, ConfigLayer)> {
+    if let Some(file) = ConfigFile::find(&RulesArguments::default()) {
         let layer = file.read()?;
         return Ok((file.path, layer));
     }
-    let path = place_to_begin()?;
+    let path = starter_file_path()?;
     bail!("{}: there is no such file; `clresolve config init` writes one to start from", path.display())
 }
 
-fn place_to_begin() -> anyhow::Result<PathBuf> {
-    config_file::place_to_begin().context("neither XDG_CONFIG_HOME nor HOME names a folder; name a file")
+fn starter_file_path() -> anyhow::Result<PathBuf> {
+    config_file::starter_file_path().context("neither XDG_CONFIG_HOME nor HOME names a folder; name a file")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn layer(text: &str) -> Layer {
-        Layer::from_toml(text, "f.toml").expect("a configuration")
+    fn layer(text: &str) -> ConfigLayer {
+        ConfigLayer::from_toml(text, "f.toml").expect("a configuration")
     }
 
     #[test]
     fn each_value_names_its_source() {
-        let file = Source::File("f.toml".into());
+        let file = ConfigSource::File("f.toml".into());
         let sources = [
             (
                 file,
@@ -286,8 +286,8 @@ mod tests {
                     "timeout = \"5s\"\nchain-id = 5\ndepth = \"schemas\"\nca = [\"a.pem\"]\n[gate]\ndeadline = \"90ms\"\n",
                 ),
             ),
-            (Source::Environment, layer("timeout = \"6s\"\nrpc = [\"https://rpc.example/SECRET\"]\n")),
-            (Source::Flags, layer("timeout = \"7s\"\nca = [\"b.pem\"]\n")),
+            (ConfigSource::Environment, layer("timeout = \"6s\"\nrpc = [\"https://rpc.example/SECRET\"]\n")),
+            (ConfigSource::Flags, layer("timeout = \"7s\"\nca = [\"b.pem\"]\n")),
         ];
         let settings = settings(&sources).unwrap();
         let of = |key: &str| settings.iter().find(|setting| setting.key == key).unwrap_or_else(|| panic!("{key}"));
@@ -303,13 +303,13 @@ mod tests {
         assert!(settings.iter().all(|setting| setting.key != "quorum"));
         assert_eq!(said("rpc").1, ["environment"]);
         assert!(!serde_json::to_string(&settings).unwrap().contains("SECRET"));
-        assert_eq!(line(of("rpc"), Format::Text), format!("{:<28} rpc-1  (environment)\n", "rpc"));
+        assert_eq!(format_setting(of("rpc"), OutputFormat::Text), format!("{:<28} rpc-1  (environment)\n", "rpc"));
     }
 
     #[test]
     fn what_follows_from_the_endpoints_is_shown_too() {
         let settings = settings(&[]).unwrap();
-        let shown: Vec<_> = settings.iter().map(|setting| line(setting, Format::Text)).collect();
+        let shown: Vec<_> = settings.iter().map(|setting| format_setting(setting, OutputFormat::Text)).collect();
         for expected in [("depth", "identity"), ("proof", "quorum"), ("quorum", "2")] {
             let expected = format!("{:<28} {}  (default)\n", expected.0, expected.1);
             assert!(shown.contains(&expected), "{expected} in {shown:?}");
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_starter_file_is_good_as_it_is_and_with_every_example() {
-        assert_eq!(layer(STARTER), Layer::default());
+        assert_eq!(layer(STARTER), ConfigLayer::default());
         let is_key =
             |rest: &str| rest.starts_with('[') || rest.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
         let opened = |line: &str| match line.strip_prefix("# ") {
@@ -326,10 +326,12 @@ mod tests {
             _ => format!("{line}\n"),
         };
         let opened = layer(&STARTER.lines().map(opened).collect::<String>());
-        let keys = flat(&opened).unwrap();
+        let keys = flatten_layer(&opened).unwrap();
         assert_eq!((&keys["quorum"], &keys["rpc"][0]["own"]), (&2.into(), &true.into()));
-        let gap = |layer: Layer| gap(&Config::default().with([layer]).expect("a configuration"));
-        let mut limits = Layer::default();
+        let gap = |layer: ConfigLayer| {
+            missing_payment_setting(&Config::default().with_layers([layer]).expect("a configuration"))
+        };
+        let mut limits = ConfigLayer::default();
         limits.set("limits.assets", Some(&keys["limits.assets"])).unwrap();
         assert_eq!(gap(limits), None);
         assert_eq!(gap(layer(STARTER)), Some("no [limits]: every payment will be refused"));

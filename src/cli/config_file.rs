@@ -7,10 +7,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clresolve_resolver::config::Layer;
+use clresolve_resolver::config::ConfigLayer;
 
-use super::args::RulesArgs;
-use super::input::shown;
+use super::args::RulesArguments;
+use super::input::escaped_path;
 
 const VARIABLE: &str = "CLRESOLVE_CONFIG";
 
@@ -21,11 +21,11 @@ const SYSTEM: &str = "/etc/clresolve/config.toml";
 #[derive(Debug)]
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
-    named_by: NamedBy,
+    named_by: ConfigFileSelector,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NamedBy {
+enum ConfigFileSelector {
     Option,
     Variable,
     /// Nothing selected the file; it is in a default place.
@@ -35,8 +35,9 @@ enum NamedBy {
 impl ConfigFile {
     /// The file that a command with these options reads. `None` if neither option nor variable names a file, and no
     /// default place has one.
-    pub(super) fn find(args: &RulesArgs) -> Option<Self> {
-        let named = args.config.clone().map(|path| Self { path, named_by: NamedBy::Option }).or_else(in_environment);
+    pub(super) fn find(args: &RulesArguments) -> Option<Self> {
+        let named =
+            args.config.clone().map(|path| Self { path, named_by: ConfigFileSelector::Option }).or_else(in_environment);
         named.or_else(|| if args.no_config { None } else { in_default_place() })
     }
 
@@ -45,14 +46,14 @@ impl ConfigFile {
     /// # Errors
     /// If the file cannot be read or is not a configuration. A file in a default place is also refused if other users
     /// can write it.
-    pub(super) fn read(&self) -> anyhow::Result<Layer> {
+    pub(super) fn read(&self) -> anyhow::Result<ConfigLayer> {
         let path = &self.path;
         match self.named_by {
-            NamedBy::Option => Ok(Layer::from_file(path)?),
-            NamedBy::Variable => Layer::from_file(path).context(VARIABLE),
-            NamedBy::Default => {
-                let file = open_checked(path).map_err(|error| unusable(path, error))?;
-                Ok(Layer::from_open_file(file, path)?)
+            ConfigFileSelector::Option => Ok(ConfigLayer::from_file(path)?),
+            ConfigFileSelector::Variable => ConfigLayer::from_file(path).context(VARIABLE),
+            ConfigFileSelector::Default => {
+                let file = open_checked(path).map_err(|error| unusable_file_error(path, error))?;
+                Ok(ConfigLayer::from_open_file(file, path)?)
             }
         }
     }
@@ -60,21 +61,21 @@ impl ConfigFile {
 
 /// Where `config init` writes: the file that commands read by default from then on. `None` if the environment names
 /// neither a file nor a folder.
-pub(super) fn place_to_begin() -> Option<PathBuf> {
+pub(super) fn starter_file_path() -> Option<PathBuf> {
     in_environment().map(|file| file.path).or_else(own_path)
 }
 
 fn in_environment() -> Option<ConfigFile> {
     let path = std::env::var_os(VARIABLE).filter(|path| !path.is_empty())?;
-    Some(ConfigFile { path: path.into(), named_by: NamedBy::Variable })
+    Some(ConfigFile { path: path.into(), named_by: ConfigFileSelector::Variable })
 }
 
 fn in_default_place() -> Option<ConfigFile> {
-    let path = first_in(own_path(), SYSTEM.into())?;
-    Some(ConfigFile { path, named_by: NamedBy::Default })
+    let path = first_existing_path(own_path(), SYSTEM.into())?;
+    Some(ConfigFile { path, named_by: ConfigFileSelector::Default })
 }
 
-fn first_in(own: Option<PathBuf>, system: PathBuf) -> Option<PathBuf> {
+fn first_existing_path(own: Option<PathBuf>, system: PathBuf) -> Option<PathBuf> {
     own.into_iter().chain([system]).find(|path| has_file(path))
 }
 
@@ -98,8 +99,8 @@ fn own_path_in(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 }
 
 /// Explains why the file in a default place is not used, and how to continue without it.
-fn unusable(path: &Path, error: anyhow::Error) -> anyhow::Error {
-    let place = shown(path);
+fn unusable_file_error(path: &Path, error: anyhow::Error) -> anyhow::Error {
+    let place = escaped_path(path);
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied) {
         return error.context(format!(
             "{place}: permission denied: run as its owner, name another file with --config, or use --no-config"
@@ -118,24 +119,24 @@ fn open_checked(path: &Path) -> anyhow::Result<File> {
 
     let real = path.canonicalize()?;
     let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { bail!("this is not a file") };
-    let folder = File::open(parent).with_context(|| shown(parent))?;
-    refuse_others(&folder, parent)?;
+    let folder = File::open(parent).with_context(|| escaped_path(parent))?;
+    reject_writable_by_others(&folder, parent)?;
     // Non-blocking, because opening a named pipe would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(openat(&folder, name, flags, Mode::empty()).map_err(io::Error::from)?);
-    refuse_others(&file, &real)?;
+    reject_writable_by_others(&file, &real)?;
     Ok(file)
 }
 
 /// Refuses a file or folder that other users can write, because the file decides which endpoints are trusted.
 #[cfg(unix)]
-fn refuse_others(opened: &File, place: &Path) -> anyhow::Result<()> {
+fn reject_writable_by_others(opened: &File, place: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
 
     use clresolve_server::exposed_path::WRITABLE_BY_OTHERS;
 
     let found = opened.metadata()?;
-    let place = shown(place);
+    let place = escaped_path(place);
     if found.mode() & WRITABLE_BY_OTHERS != 0 && !clresolve_core::mutant!("loose-configuration-files") {
         bail!("other users can write {place}, so clresolve does not read it; run `chmod go-w {place}`");
     }
@@ -170,12 +171,12 @@ mod tests {
     fn own_file_precedes_that_of_the_system() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let [own, system] = ["own", "system"].map(|name| folder.path().join(name));
-        let found = || first_in(Some(own.clone()), system.clone());
+        let found = || first_existing_path(Some(own.clone()), system.clone());
         assert_eq!(found(), None);
         std::fs::write(&system, "").expect("a file");
         assert_eq!(found(), Some(system.clone()));
         std::fs::write(&own, "").expect("a file");
-        assert_eq!((found(), first_in(None, system.clone())), (Some(own.clone()), Some(system.clone())));
+        assert_eq!((found(), first_existing_path(None, system.clone())), (Some(own.clone()), Some(system.clone())));
     }
 
     #[cfg(unix)]

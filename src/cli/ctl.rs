@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use axum::body::{Body, to_bytes};
-use clresolve_core::text::Foreign;
-use clresolve_resolver::readiness::readiness;
+use clresolve_core::text::UntrustedText;
+use clresolve_resolver::readiness::query_readiness;
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request};
@@ -16,9 +16,11 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::args::{AdminArgs, AdminCommand, CtlCommand, FlushArgs, Format, ReadyArgs};
-use super::exit::Exit;
-use super::output::{Output, Results};
+use super::args::{
+    AdminCommand, AdminSocketArguments, CacheFlushArguments, CtlCommand, DaemonReadyArguments, OutputFormat,
+};
+use super::exit::ExitStatus;
+use super::output::{OutputSink, ResultWriter};
 
 /// Timeout for a response: slightly longer than the daemon's limit on a connection.
 const PATIENCE: Duration = Duration::from_secs(65);
@@ -26,67 +28,70 @@ const PATIENCE: Duration = Duration::from_secs(65);
 /// Maximum size of a response, in bytes: the settings of a long configuration.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-pub(super) fn run(command: CtlCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: CtlCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        CtlCommand::Admin(command) => operate(command),
-        CtlCommand::Ready(args) => ready(args),
+        CtlCommand::Admin(command) => send_admin_command(command),
+        CtlCommand::Ready(args) => check_readiness(args),
     }
 }
 
 /// Reports whether the daemon accepts requests, in the output and in the exit status.
-fn ready(args: ReadyArgs) -> anyhow::Result<Exit> {
+fn check_readiness(args: DaemonReadyArguments) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(async move {
-        let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
-        let (exit, lines) = match readiness(args.listen).await {
-            Ok(answer) => (Exit::Trusted, answer),
-            Err(error) => (Exit::Untrusted, format!("not ready: {error}")),
+        let mut results = ResultWriter::single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
+        let (exit, lines) = match query_readiness(args.listen).await {
+            Ok(answer) => (ExitStatus::Trusted, answer),
+            Err(error) => (ExitStatus::Untrusted, format!("not ready: {error}")),
         };
-        let lines: Vec<String> = lines.lines().map(|line| Foreign::new(line).to_string()).collect();
-        let value = json!({ "ready": exit == Exit::Trusted, "lines": lines });
+        let lines: Vec<String> = lines.lines().map(|line| UntrustedText::new(line).to_string()).collect();
+        let value = json!({ "ready": exit == ExitStatus::Trusted, "lines": lines });
         results.push(&value, |_| lines.iter().map(|line| format!("{line}\n")).collect())?;
         results.finish()?;
         Ok(exit)
     })
 }
 
-fn operate(command: AdminCommand) -> anyhow::Result<Exit> {
-    let (admin, order) = ordered(command);
+fn send_admin_command(command: AdminCommand) -> anyhow::Result<ExitStatus> {
+    let (admin, order) = admin_request_of(command);
     super::runtime::run_async(async move {
         // Opened before the request, so that no command is executed whose result cannot be written.
-        let results = Results::one(Output::new(&admin.output.out)?, admin.output.form());
-        let said = ask(&admin.socket, &order).await?;
+        let results = ResultWriter::single_result(OutputSink::new(&admin.output.out)?, admin.output.output_format());
+        let said = send_admin_request(&admin.socket, &order).await?;
         print(results, &said, order.text)
     })
 }
 
-struct OperatorRequest {
+struct AdminRequest {
     method: Method,
     path: String,
     body: Option<Value>,
     text: fn(&Value) -> String,
 }
 
-fn ordered(command: AdminCommand) -> (AdminArgs, OperatorRequest) {
-    let order = |method, path: &str, body, text| OperatorRequest { method, path: path.to_owned(), body, text };
+fn admin_request_of(command: AdminCommand) -> (AdminSocketArguments, AdminRequest) {
+    let order = |method, path: &str, body, text| AdminRequest { method, path: path.to_owned(), body, text };
     match command {
         AdminCommand::Flush(args) => {
-            let order = order(Method::POST, "/admin/cache/flush", Some(selection(&args)), flushed);
+            let order = order(Method::POST, "/admin/cache/flush", Some(selection(&args)), format_flush_response);
             (args.admin, order)
         }
         AdminCommand::Show { name: Some(name), admin } => {
             let path = format!("/admin/cache/{}", utf8_percent_encode(&name, NON_ALPHANUMERIC));
-            (admin, order(Method::GET, &path, None, held))
+            (admin, order(Method::GET, &path, None, format_cached_name))
         }
-        AdminCommand::Show { name: None, admin } => (admin, order(Method::GET, "/admin/state", None, state)),
-        AdminCommand::Reload { admin } => (admin, order(Method::POST, "/admin/reload", None, reloaded)),
-        AdminCommand::LogLevel { filter, admin } => {
-            (admin, order(Method::PUT, "/admin/log-level", Some(json!({ "filter": filter })), filtered))
+        AdminCommand::Show { name: None, admin } => {
+            (admin, order(Method::GET, "/admin/state", None, format_daemon_state))
         }
+        AdminCommand::Reload { admin } => (admin, order(Method::POST, "/admin/reload", None, format_reload_response)),
+        AdminCommand::LogLevel { filter, admin } => (
+            admin,
+            order(Method::PUT, "/admin/log-level", Some(json!({ "filter": filter })), format_log_filter_response),
+        ),
     }
 }
 
 /// The entries to flush, in the daemon's format.
-fn selection(args: &FlushArgs) -> Value {
+fn selection(args: &CacheFlushArguments) -> Value {
     let parts = [("name", &args.name), ("owner", &args.owner), ("cid", &args.cid)];
     if let Some((part, Some(value))) = parts.into_iter().find(|(_, value)| value.is_some()) {
         return json!({ part: value });
@@ -94,22 +99,22 @@ fn selection(args: &FlushArgs) -> Value {
     args.state.as_ref().map_or_else(|| json!("all"), |state| json!({ "state": state }))
 }
 
-fn print(mut results: Results, said: &Value, text: fn(&Value) -> String) -> anyhow::Result<Exit> {
+fn print(mut results: ResultWriter, said: &Value, text: fn(&Value) -> String) -> anyhow::Result<ExitStatus> {
     results.push(said, |format| match format {
-        Format::Short => text(said).lines().next().unwrap_or_default().to_owned() + "\n",
+        OutputFormat::Short => text(said).lines().next().unwrap_or_default().to_owned() + "\n",
         _ => text(said),
     })?;
     results.finish()?;
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
 /// Sends the request. A refusal by the daemon is an error.
-async fn ask(socket: &Path, order: &OperatorRequest) -> anyhow::Result<Value> {
+async fn send_admin_request(socket: &Path, order: &AdminRequest) -> anyhow::Result<Value> {
     let place = socket.display();
     let exchanged = timeout(PATIENCE, exchange(socket, order)).await;
     let (is_done, said) = exchanged.map_err(|_| anyhow!("{place}: no response in time"))??;
     if !is_done {
-        let member = |key: &str| Foreign::new(said[key].as_str().unwrap_or_default()).to_string();
+        let member = |key: &str| UntrustedText::new(said[key].as_str().unwrap_or_default()).to_string();
         bail!("refused ({}): {} {}", member("code"), member("title"), member("detail"));
     }
     Ok(said)
@@ -117,7 +122,7 @@ async fn ask(socket: &Path, order: &OperatorRequest) -> anyhow::Result<Value> {
 
 /// The response, and whether it is a success.
 #[cfg(unix)]
-async fn exchange(socket: &Path, order: &OperatorRequest) -> anyhow::Result<(bool, Value)> {
+async fn exchange(socket: &Path, order: &AdminRequest) -> anyhow::Result<(bool, Value)> {
     let place = socket.display();
     let hint = || {
         format!(
@@ -137,46 +142,46 @@ async fn exchange(socket: &Path, order: &OperatorRequest) -> anyhow::Result<(boo
 }
 
 #[cfg(not(unix))]
-async fn exchange(_: &Path, _: &OperatorRequest) -> anyhow::Result<(bool, Value)> {
+async fn exchange(_: &Path, _: &AdminRequest) -> anyhow::Result<(bool, Value)> {
     bail!("this system has no Unix sockets")
 }
 
-fn flushed(said: &Value) -> String {
+fn format_flush_response(said: &Value) -> String {
     let names = if said["names"] == 1 { "name" } else { "names" };
     format!("flushed {} {names}; the next request for each starts a resolution\n", said["names"])
 }
 
-fn reloaded(said: &Value) -> String {
+fn format_reload_response(said: &Value) -> String {
     let came_of_it =
         if said["unchanged"] == true { "unchanged since it was last read" } else { "read again, and in force" };
-    let mut text = format!("{}: {came_of_it}\n", plain(&said["file"]));
+    let mut text = format!("{}: {came_of_it}\n", escaped_text(&said["file"]));
     for keys in said["restart"].as_array().into_iter().flatten() {
-        let _ = writeln!(text, "{}: a change requires a restart; the old value stays in force", plain(keys));
+        let _ = writeln!(text, "{}: a change requires a restart; the old value stays in force", escaped_text(keys));
     }
     text
 }
 
-fn filtered(said: &Value) -> String {
-    format!("the log's filter is {} (before: {})\n", plain(&said["filter"]), plain(&said["before"]))
+fn format_log_filter_response(said: &Value) -> String {
+    format!("the log's filter is {} (before: {})\n", escaped_text(&said["filter"]), escaped_text(&said["before"]))
 }
 
-fn held(said: &Value) -> String {
-    let name = plain(&said["name"]);
+fn format_cached_name(said: &Value) -> String {
+    let name = escaped_text(&said["name"]);
     let entries = said["held"].as_array().map(Vec::as_slice).unwrap_or_default();
     if entries.is_empty() {
         return format!("{name}  not cached\n");
     }
     let line = |entry: &Value| {
         let [state, block, depth, profile, until] =
-            ["state", "block", "depth", "profile", "fresh_until"].map(|key| plain(&entry[key]));
+            ["state", "block", "depth", "profile", "fresh_until"].map(|key| escaped_text(&entry[key]));
         let answers = if entry["answers"] == true { "answers" } else { "no longer answers" };
         format!("{name}  {state}  {profile} {depth} at {block}  fresh until {until}  {answers}\n")
     };
     entries.iter().map(line).collect()
 }
 
-fn state(said: &Value) -> String {
-    let [version, started, log] = ["version", "started", "log"].map(|key| plain(&said[key]));
+fn format_daemon_state(said: &Value) -> String {
+    let [version, started, log] = ["version", "started", "log"].map(|key| escaped_text(&said[key]));
     let draining = if said["draining"] == true { ", draining" } else { "" };
     let mut text = format!("clresolve {version}, started {started}{draining}\nlog {log}\n");
     for pool in ["trusted", "untrusted", "failures", "content"] {
@@ -185,16 +190,16 @@ fn state(said: &Value) -> String {
     }
     let head = &said["head"];
     let _ = match head["number"].as_u64() {
-        Some(number) => writeln!(text, "head: block {number}, last reported {}", plain(&head["reported_at"])),
+        Some(number) => writeln!(text, "head: block {number}, last reported {}", escaped_text(&head["reported_at"])),
         None => writeln!(text, "head: none yet"),
     };
     for (key, value) in said["settings"].as_object().into_iter().flatten() {
-        let _ = writeln!(text, "{} = {}", Foreign::new(key), Foreign::new(&value.to_string()));
+        let _ = writeln!(text, "{} = {}", UntrustedText::new(key), UntrustedText::new(&value.to_string()));
     }
     text
 }
 
 /// A text in the daemon's response, escaped since it may be foreign.
-fn plain(value: &Value) -> String {
-    Foreign::new(value.as_str().unwrap_or_default()).to_string()
+fn escaped_text(value: &Value) -> String {
+    UntrustedText::new(value.as_str().unwrap_or_default()).to_string()
 }

@@ -4,58 +4,58 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use clresolve_core::reason::Reason;
-use clresolve_core::text::Foreign;
-use clresolve_payment::decide::Selected;
-use clresolve_payment::decision::{Decision, EntryRow, Outcome};
+use clresolve_core::text::UntrustedText;
+use clresolve_payment::decide::PaymentOptionSelection;
+use clresolve_payment::decision::{DecisionOutcome, PaymentDecision, PaymentOptionResult};
 use clresolve_payment::limits::CallerLimits;
-use clresolve_payment::request::{DecisionRequest, Demand};
+use clresolve_payment::request::{PaymentDecisionRequest, PaymentDemand};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
-use clresolve_payment::terms::{MAX_TERMS_BYTES, MAX_VALUE_BYTES, Reply};
+use clresolve_payment::terms::{MAX_TERMS_BYTES, MAX_VALUE_BYTES, SellerHttpReply};
 use serde_json::Value;
 
-use super::args::{DecideArgs, Format};
-use super::exit::Exit;
-use super::input::{STDIN, read};
-use super::output::{Output, Results};
-use super::progress::Progress;
-use super::verify::waiting_for;
-use super::world::World;
+use super::args::{DecideArguments, OutputFormat};
+use super::exit::ExitStatus;
+use super::input::{STDIN, read_file_or_stdin};
+use super::output::{OutputSink, ResultWriter};
+use super::progress::ProgressLine;
+use super::verify::progress_message;
+use super::world::CommandContext;
 
-pub(super) fn run(args: DecideArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: DecideArguments) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(decide(args))
 }
 
-async fn decide(args: DecideArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
+async fn decide(args: DecideArguments) -> anyhow::Result<ExitStatus> {
+    let mut results = ResultWriter::single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
     let request = request(&args)?;
-    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open_for_payers(&args.world).await?;
-    world.check_now()?;
+    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let world = CommandContext::open_for_payers(&args.world).await?;
+    world.check_decides_now()?;
     let decision = world.resolver.decide(&request).await;
     drop(progress);
     results.push(&decision, |format| match format {
-        Format::Text => text(&decision),
-        _ => short(&decision),
+        OutputFormat::Text => format_text(&decision),
+        _ => format_short(&decision),
     })?;
     results.finish()?;
-    Ok(exit(decision.decision))
+    Ok(exit_status(decision.decision))
 }
 
-pub(super) fn text(decision: &Decision) -> String {
+pub(super) fn format_text(decision: &PaymentDecision) -> String {
     let mut lines = vec![format!("{}", decision.decision)];
     if let Some(route) = &decision.route {
-        lines.push(format!("route {} ({})", Foreign::new(route.url().as_str()), route.source()));
+        lines.push(format!("route {} ({})", UntrustedText::new(route.url().as_str()), route.source()));
     }
     lines.extend(entry_lines(&decision.entries));
-    for reason in further(decision) {
-        lines.push(format!("{}: {}", reason.code, Foreign::new(&reason.message)));
+    for reason in further_reasons(decision) {
+        lines.push(format!("{}: {}", reason.code, UntrustedText::new(&reason.message)));
     }
     lines.push(conclusion(decision));
     lines.join("\n") + "\n"
 }
 
 /// One line per entry, if there are several.
-pub(super) fn entry_lines(entries: &[EntryRow]) -> impl Iterator<Item = String> {
+pub(super) fn entry_lines(entries: &[PaymentOptionResult]) -> impl Iterator<Item = String> {
     entries.iter().filter(|_| entries.len() > 1).map(|row| {
         let said = if row.abort { row.codes.join(", ") } else { "may be paid".to_owned() };
         format!("entry {}: {said}", row.index)
@@ -63,8 +63,8 @@ pub(super) fn entry_lines(entries: &[EntryRow]) -> impl Iterator<Item = String> 
 }
 
 /// The reasons except the one in the last line.
-pub(super) fn further(decision: &Decision) -> impl Iterator<Item = &Reason> {
-    other_reasons(&decision.reasons, concluding(decision))
+pub(super) fn further_reasons(decision: &PaymentDecision) -> impl Iterator<Item = &Reason> {
+    other_reasons(&decision.reasons, concluding_code(decision))
 }
 
 /// The reasons except the one in the last line, which starts with the code `concluding`.
@@ -74,13 +74,13 @@ pub(super) fn other_reasons<'a>(reasons: &'a [Reason], concluding: Option<&str>)
 }
 
 /// The last line: what is paid to whom, or the first reason against it.
-pub(super) fn conclusion(decision: &Decision) -> String {
-    conclusion_line(&decision.reason, concluding(decision))
+pub(super) fn conclusion(decision: &PaymentDecision) -> String {
+    conclusion_line(&decision.reason, concluding_code(decision))
 }
 
 /// The last line for this reason. `concluding` is the code of a reason against the payment.
 pub(super) fn conclusion_line(reason: &str, concluding: Option<&str>) -> String {
-    let reason = Foreign::new(reason);
+    let reason = UntrustedText::new(reason);
     match concluding {
         Some(code) => format!("Do not pay. {reason} `clresolve explain {code}` says more."),
         None => reason.to_string(),
@@ -88,57 +88,61 @@ pub(super) fn conclusion_line(reason: &str, concluding: Option<&str>) -> String 
 }
 
 /// The code at the start of a negative decision's sentence.
-fn concluding(decision: &Decision) -> Option<&str> {
+fn concluding_code(decision: &PaymentDecision) -> Option<&str> {
     decision.codes.first().filter(|_| decision.abort).map(String::as_str)
 }
 
-pub(super) fn short(decision: &Decision) -> String {
-    let name = Foreign::new(&decision.name);
+pub(super) fn format_short(decision: &PaymentDecision) -> String {
+    let name = UntrustedText::new(&decision.name);
     format!("{name}\t{}\t{}\n", decision.decision, decision.codes.join(","))
 }
 
-pub(super) const fn exit(outcome: Outcome) -> Exit {
+pub(super) const fn exit_status(outcome: DecisionOutcome) -> ExitStatus {
     match outcome {
-        Outcome::Allow => Exit::Trusted,
-        Outcome::Deny => Exit::Untrusted,
-        Outcome::Undecided => Exit::Indeterminate,
+        DecisionOutcome::Allow => ExitStatus::Trusted,
+        DecisionOutcome::Deny => ExitStatus::Untrusted,
+        DecisionOutcome::Undecided => ExitStatus::Indeterminate,
     }
 }
 
-fn request(args: &DecideArgs) -> anyhow::Result<DecisionRequest> {
+fn request(args: &DecideArguments) -> anyhow::Result<PaymentDecisionRequest> {
     let is_stdin = |path: &Path| path == Path::new(STDIN);
     if is_stdin(&args.terms) && args.signed.as_deref().is_some_and(is_stdin) {
         bail!("--terms and --signed cannot both be read from standard input; name a file for one");
     }
     let header = match &args.signed {
         Some(path) => {
-            let bytes = read(path, MAX_HEADER_BYTES).context("--signed")?;
+            let bytes = read_file_or_stdin(path, MAX_HEADER_BYTES).context("--signed")?;
             Some(String::from_utf8(bytes).context("--signed: expected text")?.trim().to_owned())
         }
         None => None,
     };
-    let bytes = read(&args.terms, MAX_VALUE_BYTES).context("--terms")?;
-    Ok(DecisionRequest {
+    let bytes = read_file_or_stdin(&args.terms, MAX_VALUE_BYTES).context("--terms")?;
+    Ok(PaymentDecisionRequest {
         name: args.name.clone(),
         verb: args.verb.clone(),
-        demand: demand(bytes),
+        demand: detect_demand_format(bytes),
         url: Some(args.url.clone()),
-        selected: args.select.map(Selected::Index),
+        selected: args.select.map(PaymentOptionSelection::Index),
         limits: CallerLimits { max_amount: args.max_amount, ..CallerLimits::default() },
         header,
     })
 }
 
 /// Detects the format of a file with terms: version 2 terms in JSON, the body of a 402, or a header value.
-fn demand(bytes: Vec<u8>) -> Demand {
+fn detect_demand_format(bytes: Vec<u8>) -> PaymentDemand {
     let text = String::from_utf8_lossy(&bytes);
     if !text.trim_start().starts_with('{') {
         let headers = vec![("payment-required".to_owned(), text.trim().to_owned())];
-        return Demand::Reply(Reply { status: PAYMENT_REQUIRED, headers, body: Vec::new() });
+        return PaymentDemand::Reply(SellerHttpReply { status: PAYMENT_REQUIRED, headers, body: Vec::new() });
     }
     match clresolve_core::json::parse(&bytes, JSON) {
-        Ok(value) if value.get("x402Version") == Some(&Value::from(2)) => Demand::PaymentRequired(text.into_owned()),
-        _ => Demand::Reply(Reply { status: PAYMENT_REQUIRED, headers: Vec::new(), body: bytes.clone() }),
+        Ok(value) if value.get("x402Version") == Some(&Value::from(2)) => {
+            PaymentDemand::PaymentRequired(text.into_owned())
+        }
+        _ => {
+            PaymentDemand::Reply(SellerHttpReply { status: PAYMENT_REQUIRED, headers: Vec::new(), body: bytes.clone() })
+        }
     }
 }
 
@@ -146,5 +150,8 @@ fn demand(bytes: Vec<u8>) -> Demand {
 const PAYMENT_REQUIRED: u16 = 402;
 
 /// Limits for JSON. Deeper documents are treated as bodies, whose parser rejects them.
-const JSON: clresolve_core::json::Limits =
-    clresolve_core::json::Limits { bytes: MAX_TERMS_BYTES + 1, levels: 32, ..clresolve_core::json::Limits::CARD };
+const JSON: clresolve_core::json::JsonLimits = clresolve_core::json::JsonLimits {
+    bytes: MAX_TERMS_BYTES + 1,
+    levels: 32,
+    ..clresolve_core::json::JsonLimits::CARD
+};

@@ -6,12 +6,12 @@ use anyhow::{Context as _, bail};
 use clresolve_resolver::config::Config;
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_sandbox::keys::PAYER;
-use clresolve_server::http::Server;
+use clresolve_server::http::HttpDaemon;
 use serde::Serialize;
 
-use super::args::{Format, SandboxArgs};
-use super::exit::Exit;
-use super::output::{Output, json, json_line};
+use super::args::{OutputFormat, SandboxArguments};
+use super::exit::ExitStatus;
+use super::output::{OutputSink, json_line, pretty_json};
 use super::stop::asked_to_stop;
 
 /// The example buyers. The commands run in the root of a checkout.
@@ -19,39 +19,40 @@ const NODE: &str = "node clients/typescript/examples/buy.mjs";
 const PYTHON: &str = "PYTHONPATH=clients/python clients/python/.venv/bin/python clients/python/examples/buy.py";
 
 /// Runs the demo until a signal stops it.
-pub(super) async fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
     let stop = asked_to_stop();
-    let output = Output::new(&args.output.out)?;
+    let output = OutputSink::new(&args.output.out)?;
     let listen = args.listen.unwrap_or_else(|| Config::default().http.listen);
-    let Some(address) = listen.tcp() else { bail!("--listen {listen}: the demo needs an address and a port") };
+    let Some(address) = listen.tcp_address() else { bail!("--listen {listen}: the demo needs an address and a port") };
     let sandbox = Sandbox::start().await?;
-    let port = next_port(address.port());
-    let sellers = sandbox.sell(port).await.with_context(|| {
+    let port = seller_port(address.port());
+    let sellers = sandbox.start_sellers(port).await.with_context(|| {
         format!(
             "the sellers cannot listen on 127.0.0.1:{port}, the port after the daemon's: choose another with --listen"
         )
     })?;
     let mut config = sandbox.demo_config(&sellers);
     config.http.listen = listen;
-    clresolve_core::name::prepare();
-    let server = Server::bind(&config).await?;
-    let demo = Demo::new(&format!("http://{}", server.address()), sellers.honest(), sellers.lying());
-    let text = match args.output.form() {
-        Format::Text | Format::Short => demo.for_people(),
-        Format::Json => json(&demo)? + "\n",
-        Format::Jsonl => json_line(&demo)? + "\n",
+    clresolve_core::name::load_tables();
+    let server = HttpDaemon::bind(&config).await?;
+    let demo =
+        DemoInstructions::new(&format!("http://{}", server.address()), sellers.honest_url(), sellers.lying_url());
+    let text = match args.output.output_format() {
+        OutputFormat::Text | OutputFormat::Short => demo.format_text(),
+        OutputFormat::Json => pretty_json(&demo)? + "\n",
+        OutputFormat::Jsonl => json_line(&demo)? + "\n",
     };
     output.write_whole(text.as_bytes())?;
     tokio::select! {
         () = server.run(std::future::pending()) => {}
-        () = sandbox.stopped() => {}
+        () = sandbox.run_until_dropped() => {}
         () = stop => {}
     }
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
 /// The port of the sellers. 0 stands for any free port.
-const fn next_port(port: u16) -> u16 {
+const fn seller_port(port: u16) -> u16 {
     match port {
         0 | u16::MAX => 0,
         port => port + 1,
@@ -60,7 +61,7 @@ const fn next_port(port: u16) -> u16 {
 
 /// The URLs of the running demo, and the commands that use them.
 #[derive(Serialize)]
-struct Demo {
+struct DemoInstructions {
     explorer: String,
     honest_seller: String,
     lying_seller: String,
@@ -71,7 +72,7 @@ struct Demo {
     python: [String; 2],
 }
 
-impl Demo {
+impl DemoInstructions {
     fn new(daemon: &str, honest: String, lying: String) -> Self {
         let key = PAYER.to_string();
         let both = [(Sandbox::HONEST_AGENT, &*honest), (Sandbox::LYING_AGENT, &*lying)];
@@ -92,7 +93,7 @@ impl Demo {
         }
     }
 
-    fn for_people(&self) -> String {
+    fn format_text(&self) -> String {
         let Self { explorer, honest_seller, lying_seller, test_key, curl, node, python } = self;
         let mut text = format!(
             "The demo is running; Ctrl-C stops it. The sellers verify payments, and settle none.\n  \
@@ -119,6 +120,6 @@ mod tests {
 
     #[test]
     fn sellers_take_the_next_port() {
-        assert_eq!([0, 8402, u16::MAX].map(next_port), [0, 8403, 0]);
+        assert_eq!([0, 8402, u16::MAX].map(seller_port), [0, 8403, 0]);
     }
 }

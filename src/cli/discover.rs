@@ -3,80 +3,88 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
-use clresolve_core::reason::Effect;
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
-use clresolve_discover::{DiscoveredCard, Discovery, DiscoveryOutcome, Question, Target, UrlOutcome, UrlResult};
-use clresolve_resolver::config::OriginSpec;
+use clresolve_core::reason::ReasonEffect;
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
+use clresolve_discover::{
+    CardUrlOutcome, CardUrlReport, DiscoveredCard, DiscoveryOutcome, DiscoveryReport, DiscoveryRequest, DiscoveryTarget,
+};
+use clresolve_resolver::config::HostPort;
 
-use super::args::{DiscoverArgs, Format};
-use super::exit::Exit;
+use super::args::{DiscoverArguments, OutputFormat};
+use super::exit::ExitStatus;
 use super::notice;
-use super::output::{Output, Results};
+use super::output::{OutputSink, ResultWriter};
 use super::render::Palette;
-use super::world::World;
+use super::world::CommandContext;
 
 /// Maximum number of findings shown per card. `lint` shows all.
 const SHOWN_FINDINGS: usize = 20;
 
-pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.output.out)?;
+pub(super) fn run(args: DiscoverArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.output.out)?;
     let target = match args.system {
         Some(name) => args.target.with_system(name).context("--system")?,
         None => args.target,
     };
-    let question = Question { system: args.card_system, bind: args.bind, ..Question::new(target) };
+    let question = DiscoveryRequest { system: args.card_system, bind: args.bind, ..DiscoveryRequest::new(target) };
     super::runtime::run_async(async move {
-        let world = World::open(&args.world).await?;
-        named(&question.target, &world.config.network.allow_hosts)?;
+        let world = CommandContext::open(&args.world).await?;
+        reject_plain_http(&question.target, &world.config.network.allow_hosts)?;
         let profile = world.resolver.profiles().get(&world.config.rules.profile);
         let profile = profile.context("the configured profile does not exist")?;
         let discovery = clresolve_discover::discover(&world.resolver, &question, &profile).await;
-        if question.target.is_plain() {
-            notice::note(format_args!("Plain http: nothing authenticated {}.", Foreign::new(&discovery.origin)));
+        if question.target.is_plain_http() {
+            notice::print_notice(format_args!(
+                "Plain http: nothing authenticated {}.",
+                UntrustedText::new(&discovery.origin)
+            ));
         }
         let palette = output.palette();
-        let mut results = Results::one(output, args.output.form());
+        let mut results = ResultWriter::single_result(output, args.output.output_format());
         results.push(&discovery, |format| match format {
-            Format::Short => short(&discovery, &palette),
-            _ => people(&discovery, &palette),
+            OutputFormat::Short => format_short(&discovery, &palette),
+            _ => format_text(&discovery, &palette),
         })?;
         results.finish()?;
         Ok(match discovery.outcome {
-            DiscoveryOutcome::Valid => Exit::Trusted,
-            DiscoveryOutcome::Invalid => Exit::Untrusted,
-            DiscoveryOutcome::Undecided => Exit::Indeterminate,
+            DiscoveryOutcome::Valid => ExitStatus::Trusted,
+            DiscoveryOutcome::Invalid => ExitStatus::Untrusted,
+            DiscoveryOutcome::Undecided => ExitStatus::Indeterminate,
         })
     })
 }
 
 /// Rejects plain `http` unless the operator listed the origin.
-fn named(target: &Target, allowed: &[OriginSpec]) -> anyhow::Result<()> {
+fn reject_plain_http(target: &DiscoveryTarget, allowed: &[HostPort]) -> anyhow::Result<()> {
     let origin = target.host_port();
-    if target.is_plain() && !allowed.iter().any(|named| named.to_string() == origin) {
-        bail!("cards are read over https; for plain http to this host, add --allow-host {}", Foreign::new(&origin));
+    if target.is_plain_http() && !allowed.iter().any(|named| named.to_string() == origin) {
+        bail!(
+            "cards are read over https; for plain http to this host, add --allow-host {}",
+            UntrustedText::new(&origin)
+        );
     }
     Ok(())
 }
 
 /// One line per URL.
-fn short(discovery: &Discovery, palette: &Palette) -> String {
+fn format_short(discovery: &DiscoveryReport, palette: &Palette) -> String {
     let mut text = String::new();
     for place in &discovery.places {
         let card = discovery.cards.iter().find(|card| Some(card.sha256) == place.sha256);
         let style = match card {
-            Some(card) => palette.state(state(card.report.valid)),
-            None => palette.effect(Effect::Warn),
+            Some(card) => palette.state_style(validity_state(card.report.valid)),
+            None => palette.effect_style(ReasonEffect::Warn),
         };
-        let what = card.map_or_else(|| word(place.outcome).to_owned(), title);
+        let what = card.map_or_else(|| outcome_word(place.outcome).to_owned(), title);
         let codes: String = place.codes.iter().map(|code| format!(" {code}")).collect();
-        let _ = writeln!(text, "{style}{}{style:#} {what}{codes}", Foreign::new(&place.url));
+        let _ = writeln!(text, "{style}{}{style:#} {what}{codes}", UntrustedText::new(&place.url));
     }
     text
 }
 
 /// The cards with their findings, all queried URLs, and a summary.
-fn people(discovery: &Discovery, palette: &Palette) -> String {
+fn format_text(discovery: &DiscoveryReport, palette: &Palette) -> String {
     let mut text = String::new();
     for card in &discovery.cards {
         write_card(&mut text, card, palette);
@@ -85,59 +93,65 @@ fn people(discovery: &Discovery, palette: &Palette) -> String {
     for descriptor in &discovery.descriptors {
         let _ = writeln!(text, "descriptor of a registry ({})", descriptor.system.title());
         for url in &descriptor.urls {
-            let _ = writeln!(text, "    {}", Foreign::new(url));
+            let _ = writeln!(text, "    {}", UntrustedText::new(url));
         }
         text.push('\n');
     }
     for place in discovery.places.iter().filter(|place| place.sha256.is_none() || !place.codes.is_empty()) {
-        write_place(&mut text, place, palette);
+        write_url_report(&mut text, place, palette);
     }
     for reason in &discovery.reasons {
-        let style = palette.effect(reason.effect);
-        let _ = writeln!(text, "{style}! {}{style:#} {}", reason.code, Foreign::new(&reason.message));
+        let style = palette.effect_style(reason.effect);
+        let _ = writeln!(text, "{style}! {}{style:#} {}", reason.code, UntrustedText::new(&reason.message));
     }
     let style = match discovery.outcome {
-        DiscoveryOutcome::Undecided => palette.state(State::Indeterminate),
-        outcome => palette.state(state(outcome == DiscoveryOutcome::Valid)),
+        DiscoveryOutcome::Undecided => palette.state_style(TrustState::Indeterminate),
+        outcome => palette.state_style(validity_state(outcome == DiscoveryOutcome::Valid)),
     };
     let _ = writeln!(text, "{style}{}{style:#}", summary(discovery));
     text
 }
 
 fn write_card(text: &mut String, card: &DiscoveredCard, palette: &Palette) {
-    let style = palette.state(state(card.report.valid));
+    let style = palette.state_style(validity_state(card.report.valid));
     let sign = if card.report.valid { '✓' } else { '✗' };
     let _ = writeln!(text, "{style}{sign} {}{style:#}", title(card));
     for url in &card.urls {
-        let _ = writeln!(text, "    {}", Foreign::new(url));
+        let _ = writeln!(text, "    {}", UntrustedText::new(url));
     }
     let _ = writeln!(text, "    {}, {} bytes", card.sha256, card.bytes);
     for finding in card.report.findings.iter().take(SHOWN_FINDINGS) {
-        let style = palette.effect(finding.effect);
+        let style = palette.effect_style(finding.effect);
         let pointer = finding.pointer.as_deref().filter(|pointer| !pointer.is_empty());
-        let at = pointer.map_or_else(String::new, |pointer| format!(" at {}", Foreign::new(pointer)));
-        let _ = writeln!(text, "    {style}{}{style:#}{at}: {}", finding.code, Foreign::new(&finding.message));
+        let at = pointer.map_or_else(String::new, |pointer| format!(" at {}", UntrustedText::new(pointer)));
+        let _ = writeln!(text, "    {style}{}{style:#}{at}: {}", finding.code, UntrustedText::new(&finding.message));
     }
     if let Some(more) = card.report.findings.len().checked_sub(SHOWN_FINDINGS).filter(|more| *more > 0) {
         let _ = writeln!(text, "    and {more} more");
     }
 }
 
-fn write_place(text: &mut String, place: &UrlResult, palette: &Palette) {
-    let style = palette.effect(Effect::Warn);
+fn write_url_report(text: &mut String, place: &CardUrlReport, palette: &Palette) {
+    let style = palette.effect_style(ReasonEffect::Warn);
     let codes: String = place.codes.iter().map(|code| format!(" {code}")).collect();
-    let detail = place.detail.as_deref().map_or_else(String::new, |detail| format!(" ({})", Foreign::new(detail)));
-    let _ = writeln!(text, "{} {style}{}{style:#}{codes}{detail}", Foreign::new(&place.url), word(place.outcome));
+    let detail =
+        place.detail.as_deref().map_or_else(String::new, |detail| format!(" ({})", UntrustedText::new(detail)));
+    let _ = writeln!(
+        text,
+        "{} {style}{}{style:#}{codes}{detail}",
+        UntrustedText::new(&place.url),
+        outcome_word(place.outcome)
+    );
 }
 
 fn title(card: &DiscoveredCard) -> String {
-    let version = card.report.version.as_deref().map_or_else(String::new, |v| format!(" {}", Foreign::new(v)));
+    let version = card.report.version.as_deref().map_or_else(String::new, |v| format!(" {}", UntrustedText::new(v)));
     let what = card.report.system.map_or("card of no known system", |system| system.title());
     format!("{what}{version}: {}", if card.report.valid { "valid" } else { "not valid" })
 }
 
-fn summary(discovery: &Discovery) -> String {
-    let host = Foreign::new(&discovery.origin);
+fn summary(discovery: &DiscoveryReport) -> String {
+    let host = UntrustedText::new(&discovery.origin);
     let by_tls = if discovery.origin.starts_with("http:") { " Nothing authenticated that host." } else { "" };
     let found = match (discovery.outcome, discovery.cards.len()) {
         (DiscoveryOutcome::Undecided, _) => return format!("{host} serves no card that could be judged."),
@@ -149,7 +163,7 @@ fn summary(discovery: &Discovery) -> String {
     match &discovery.ens_bound {
         Some(bound) => format!(
             "{found}; {} on ENS is {} and proves the bytes of {}.",
-            Foreign::new(&bound.name),
+            UntrustedText::new(&bound.name),
             bound.state,
             bound.sha256
         ),
@@ -157,17 +171,17 @@ fn summary(discovery: &Discovery) -> String {
     }
 }
 
-const fn state(valid: bool) -> State {
-    if valid { State::Trusted } else { State::Untrusted }
+const fn validity_state(valid: bool) -> TrustState {
+    if valid { TrustState::Trusted } else { TrustState::Untrusted }
 }
 
-const fn word(outcome: UrlOutcome) -> &'static str {
+const fn outcome_word(outcome: CardUrlOutcome) -> &'static str {
     match outcome {
-        UrlOutcome::Found => "found",
-        UrlOutcome::Absent => "absent",
-        UrlOutcome::Unreachable => "unreachable",
-        UrlOutcome::Forbidden => "forbidden",
-        UrlOutcome::WrongContentType => "no JSON",
-        UrlOutcome::Oversize => "too large",
+        CardUrlOutcome::Found => "found",
+        CardUrlOutcome::Absent => "absent",
+        CardUrlOutcome::Unreachable => "unreachable",
+        CardUrlOutcome::Forbidden => "forbidden",
+        CardUrlOutcome::WrongContentType => "no JSON",
+        CardUrlOutcome::Oversize => "too large",
     }
 }

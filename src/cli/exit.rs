@@ -4,16 +4,16 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
 use tracing::Level;
 
 use super::log_queue;
-use super::output::Unwritable;
+use super::output::OutputWriteError;
 
 /// The outcome of a command. Ordered: for several names, the greatest one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Exit {
+pub(super) enum ExitStatus {
     /// 0: trusted, or the command succeeded.
     Trusted,
     /// 4: trusted, but an `--expect-*` option is not met.
@@ -32,7 +32,7 @@ pub(super) enum Exit {
     Interrupted,
 }
 
-impl Exit {
+impl ExitStatus {
     pub(super) const fn code(self) -> u8 {
         match self {
             Self::Trusted => 0,
@@ -47,38 +47,38 @@ impl Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
         Self::from(exit.code())
     }
 }
 
-impl From<State> for Exit {
-    fn from(state: State) -> Self {
+impl From<TrustState> for ExitStatus {
+    fn from(state: TrustState) -> Self {
         match state {
-            State::Trusted => Self::Trusted,
-            State::Untrusted => Self::Untrusted,
-            State::Indeterminate => Self::Indeterminate,
+            TrustState::Trusted => Self::Trusted,
+            TrustState::Untrusted => Self::Untrusted,
+            TrustState::Indeterminate => Self::Indeterminate,
         }
     }
 }
 
-impl From<&anyhow::Error> for Exit {
+impl From<&anyhow::Error> for ExitStatus {
     fn from(error: &anyhow::Error) -> Self {
-        if error.chain().any(|cause| cause.is::<Unwritable>()) { Self::Unwritable } else { Self::Usage }
+        if error.chain().any(|cause| cause.is::<OutputWriteError>()) { Self::Unwritable } else { Self::Usage }
     }
 }
 
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// Installs a panic hook that reports a panic in any thread in one line and remembers it.
-pub(super) fn report_bugs() {
+pub(super) fn install_panic_hook() {
     panic::set_hook(Box::new(|info| {
         PANICKED.store(true, Ordering::Relaxed);
         let place = info.location().map_or_else(|| "?".to_owned(), ToString::to_string);
         let message = message(info);
-        let said = format!("this is a bug, please report it: {} ({place})", Foreign::new(&message));
-        log_queue::say(Level::ERROR, &said);
+        let said = format!("this is a bug, please report it: {} ({place})", UntrustedText::new(&message));
+        log_queue::write_log_line(Level::ERROR, &said);
     }));
 }
 
@@ -86,10 +86,10 @@ fn message(info: &PanicHookInfo<'_>) -> String {
     info.payload_as_str().unwrap_or("panic").to_owned()
 }
 
-/// Runs `work`. Returns [`Exit::Bug`] if it or a thread that it started panics.
-pub(super) fn guarded(work: impl FnOnce() -> Exit) -> Exit {
-    let exit = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(Exit::Bug);
-    if PANICKED.load(Ordering::Relaxed) { exit.max(Exit::Bug) } else { exit }
+/// Runs `work`. Returns [`ExitStatus::Bug`] if it or a thread that it started panics.
+pub(super) fn run_catching_panics(work: impl FnOnce() -> ExitStatus) -> ExitStatus {
+    let exit = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(ExitStatus::Bug);
+    if PANICKED.load(Ordering::Relaxed) { exit.max(ExitStatus::Bug) } else { exit }
 }
 
 #[cfg(test)]
@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn the_worst_of_several_wins() {
-        use Exit::{Bug, Indeterminate, Trusted, Unmet, Untrusted, Unwritable, Usage};
+        use ExitStatus::{Bug, Indeterminate, Trusted, Unmet, Untrusted, Unwritable, Usage};
         let order = [Bug, Unwritable, Usage, Untrusted, Indeterminate, Unmet, Trusted];
         assert!(order.is_sorted_by(|a, b| a > b));
-        assert_eq!(order.map(Exit::code), [70, 74, 2, 1, 3, 4, 0]);
+        assert_eq!(order.map(ExitStatus::code), [70, 74, 2, 1, 3, 4, 0]);
     }
 
     #[test]
     fn a_panic_is_a_bug() {
-        assert_eq!(guarded(|| panic!("boom")), Exit::Bug);
+        assert_eq!(run_catching_panics(|| panic!("boom")), ExitStatus::Bug);
     }
 }

@@ -5,65 +5,66 @@ pub(super) mod guard;
 use std::fmt::Write as _;
 
 use anyhow::bail;
-use clresolve_core::reason::{Code, CodeEntry, Effect, Fixer, Refusal, Step};
-use clresolve_core::text::{Foreign, nearest};
+use clresolve_core::reason::{FixerRole, ReasonCode, ReasonCodeEntry, ReasonEffect, Refusal, ResolutionStep};
+use clresolve_core::text::{UntrustedText, nearest};
 use serde_json::{Value, json};
 
-use self::guard::GuardCode;
-use super::args::{ExplainArgs, Format};
-use super::exit::Exit;
-use super::output::{Output, Results};
+use self::guard::GuardRefusalCode;
+use super::args::{ExplainArguments, OutputFormat};
+use super::exit::ExitStatus;
+use super::output::{OutputSink, ResultWriter};
 use super::render::{self, LINE_WIDTH, Palette};
 
 const INDENT: usize = 2;
 
-pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.output.out)?;
+pub(super) fn run(args: ExplainArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
     let width = output.width().map_or(LINE_WIDTH, |width| width.saturating_sub(INDENT).min(LINE_WIDTH));
     let all = args.codes.is_empty();
-    let codes = if all { Code::ALL.iter().copied().map(Explained::Reason).collect() } else { find(&args.codes)? };
-    let mut results = Results::named(output, args.output.form(), codes.len());
+    let codes =
+        if all { ReasonCode::ALL.iter().copied().map(ExplainedCode::Reason).collect() } else { find(&args.codes)? };
+    let mut results = ResultWriter::requested_results(output, args.output.output_format(), codes.len());
     for (i, code) in codes.into_iter().enumerate() {
         let gap = if i > 0 { "\n" } else { "" };
         match code {
-            Explained::Reason(code) => results.push(code.entry(), |format| match format {
-                Format::Text if !all => format!("{gap}{}", paragraph(code.entry(), width, &palette)),
-                _ => line(code.entry(), &palette),
+            ExplainedCode::Reason(code) => results.push(code.entry(), |format| match format {
+                OutputFormat::Text if !all => format!("{gap}{}", format_code_paragraph(code.entry(), width, &palette)),
+                _ => format_code_line(code.entry(), &palette),
             })?,
-            Explained::Refusal(refusal) => results.push(&refused(refusal), |format| match format {
-                Format::Text => format!("{gap}{}", of_request(refusal)),
+            ExplainedCode::Refusal(refusal) => results.push(&refusal_json(refusal), |format| match format {
+                OutputFormat::Text => format!("{gap}{}", explain_refusal(refusal)),
                 _ => format!("{:<28} {}\n", refusal.slug(), refusal.title()),
             })?,
-            Explained::Guard(code) => results.push(&code, |format| match format {
-                Format::Text => format!("{gap}{}", of_guard(code)),
+            ExplainedCode::Guard(code) => results.push(&code, |format| match format {
+                OutputFormat::Text => format!("{gap}{}", explain_guard_code(code)),
                 _ => format!("{:<28} {}\n", code.code, code.title),
             })?,
         }
     }
     results.finish()?;
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
 /// A code: of what is found about a name, of a request that is refused, or of a guard.
 #[derive(Clone, Copy)]
-enum Explained {
-    Reason(Code),
+enum ExplainedCode {
+    Reason(ReasonCode),
     Refusal(Refusal),
-    Guard(GuardCode),
+    Guard(GuardRefusalCode),
 }
 
-fn of_guard(GuardCode { code, title, next }: GuardCode) -> String {
+fn explain_guard_code(GuardRefusalCode { code, title, next }: GuardRefusalCode) -> String {
     format!(
         "{code}: {title}\n\n  {next}\n  It comes from the guard of an x402 client. The guard did not send this payment.\n"
     )
 }
 
-fn refused(refusal: Refusal) -> Value {
+fn refusal_json(refusal: Refusal) -> Value {
     json!({"code": refusal, "title": refusal.title(), "type": refusal.uri()})
 }
 
-fn of_request(refusal: Refusal) -> String {
+fn explain_refusal(refusal: Refusal) -> String {
     let title = refusal.title();
     let next = next_step(refusal).map(|next| format!("  {next}\n")).unwrap_or_default();
     format!(
@@ -92,7 +93,7 @@ const fn next_step(refusal: Refusal) -> Option<&'static str> {
     })
 }
 
-fn find(slugs: &[String]) -> anyhow::Result<Vec<Explained>> {
+fn find(slugs: &[String]) -> anyhow::Result<Vec<ExplainedCode>> {
     let mut codes = Vec::new();
     for slug in slugs {
         let slug = slug.to_ascii_lowercase();
@@ -108,25 +109,26 @@ fn find(slugs: &[String]) -> anyhow::Result<Vec<Explained>> {
             );
         }
         if let Some(refusal) = Refusal::ALL.iter().find(|refusal| refusal.slug() == slug) {
-            codes.push(Explained::Refusal(*refusal));
+            codes.push(ExplainedCode::Refusal(*refusal));
             continue;
         }
         if let Some(code) = guard::CODES.iter().find(|code| code.code == slug) {
-            codes.push(Explained::Guard(*code));
+            codes.push(ExplainedCode::Guard(*code));
             continue;
         }
-        let Some(code) = Code::from_slug(&slug) else {
-            bail!("no reason code is called {}{}", Foreign::new(&slug), hint(&slug));
+        let Some(code) = ReasonCode::from_slug(&slug) else {
+            bail!("no reason code is called {}{}", UntrustedText::new(&slug), hint(&slug));
         };
-        codes.push(Explained::Reason(code));
+        codes.push(ExplainedCode::Reason(code));
     }
     Ok(codes)
 }
 
 /// The codes of a requirement of the checklist, such as `cl-45`.
-fn of_requirement(id: &str) -> Vec<Explained> {
-    let codes = Code::ALL.iter().filter(|code| code.entry().requirement.eq_ignore_ascii_case(id) && !id.is_empty());
-    codes.copied().map(Explained::Reason).collect()
+fn of_requirement(id: &str) -> Vec<ExplainedCode> {
+    let codes =
+        ReasonCode::ALL.iter().filter(|code| code.entry().requirement.eq_ignore_ascii_case(id) && !id.is_empty());
+    codes.copied().map(ExplainedCode::Reason).collect()
 }
 
 /// Whether `id` has the form of a requirement: letters, a dash, digits.
@@ -141,17 +143,18 @@ fn is_requirement(id: &str) -> bool {
 
 /// The code that was nearly typed, or else codes that share a word with it.
 fn hint(slug: &str) -> String {
-    let mut requirements = Code::ALL.iter().map(|code| code.entry().requirement);
+    let mut requirements = ReasonCode::ALL.iter().map(|code| code.entry().requirement);
     if let Some(meant) = requirements.find(|id| !id.is_empty() && id.replace('-', "").eq_ignore_ascii_case(slug)) {
         return format!("; did you mean the requirement {meant}?");
     }
-    let reasons = Code::ALL.iter().map(|code| code.slug()).chain(Refusal::ALL.iter().map(|refusal| refusal.slug()));
+    let reasons =
+        ReasonCode::ALL.iter().map(|code| code.slug()).chain(Refusal::ALL.iter().map(|refusal| refusal.slug()));
     if let Some(near) = nearest(slug, reasons.chain(guard::CODES.iter().map(|code| code.code))) {
         return format!("; did you mean {near}? `clresolve explain` lists all");
     }
     let words: Vec<&str> = slug.split('-').filter(|w| w.len() > 2).collect();
     let near: Vec<&str> =
-        Code::ALL.iter().map(|c| c.slug()).filter(|s| s.split('-').any(|w| words.contains(&w))).take(5).collect();
+        ReasonCode::ALL.iter().map(|c| c.slug()).filter(|s| s.split('-').any(|w| words.contains(&w))).take(5).collect();
     if near.is_empty() {
         "; `clresolve explain` lists all".to_owned()
     } else {
@@ -159,9 +162,9 @@ fn hint(slug: &str) -> String {
     }
 }
 
-fn line(entry: &CodeEntry, palette: &Palette) -> String {
-    let (effect, step) = (effect(entry.effect), entry.step.slug());
-    let style = palette.effect(entry.effect);
+fn format_code_line(entry: &ReasonCodeEntry, palette: &Palette) -> String {
+    let (effect, step) = (effect_text(entry.effect), entry.step.slug());
+    let style = palette.effect_style(entry.effect);
     format!(
         "{:<28} {style}{effect:<8}{style:#} {step:<12} {:<6} {}\n",
         entry.code.slug(),
@@ -170,10 +173,10 @@ fn line(entry: &CodeEntry, palette: &Palette) -> String {
     )
 }
 
-fn paragraph(entry: &CodeEntry, width: usize, palette: &Palette) -> String {
-    let style = palette.effect(entry.effect);
+fn format_code_paragraph(entry: &ReasonCodeEntry, width: usize, palette: &Palette) -> String {
+    let style = palette.effect_style(entry.effect);
     let mut text = format!("{style}{}{style:#}: {}\n\n", entry.code.slug(), entry.title);
-    for line in render::wrapped(entry.explanation, width) {
+    for line in render::wrap_words(entry.explanation, width) {
         let _ = writeln!(text, "  {line}");
     }
     let requirement = if entry.requirement.is_empty() { "not on the checklist" } else { entry.requirement };
@@ -183,47 +186,56 @@ fn paragraph(entry: &CodeEntry, width: usize, palette: &Palette) -> String {
         "\n  effect       {}\n  found in     {}\n  requirement  {requirement}\n  who fixes it {}\n  asking again {again}\n",
         meaning(entry),
         entry.step,
-        fixer(entry.fixer),
+        fixer_text(entry.fixer),
     );
     text
 }
 
-const fn effect(effect: Effect) -> &'static str {
+const fn effect_text(effect: ReasonEffect) -> &'static str {
     match effect {
-        Effect::Fail => "fail",
-        Effect::Unknown => "unknown",
-        Effect::Warn => "warn",
+        ReasonEffect::Fail => "fail",
+        ReasonEffect::Unknown => "unknown",
+        ReasonEffect::Warn => "warn",
     }
 }
 
-const fn meaning(entry: &CodeEntry) -> &'static str {
+const fn meaning(entry: &ReasonCodeEntry) -> &'static str {
     match (entry.effect, entry.step) {
-        (Effect::Fail, Step::Document) => "fail: the card is not valid",
-        (Effect::Fail, Step::Signature) => "fail: the signature does not count",
-        (Effect::Fail, Step::Payment) => "fail: the payment is denied",
-        (Effect::Fail, Step::Request) => "fail: the request must not be sent",
-        (Effect::Unknown, Step::Request) => {
+        (ReasonEffect::Fail, ResolutionStep::Document) => "fail: the card is not valid",
+        (ReasonEffect::Fail, ResolutionStep::Signature) => "fail: the signature does not count",
+        (ReasonEffect::Fail, ResolutionStep::Payment) => "fail: the payment is denied",
+        (ReasonEffect::Fail, ResolutionStep::Request) => "fail: the request must not be sent",
+        (ReasonEffect::Unknown, ResolutionStep::Request) => {
             "unknown: it is not known whether the request may be sent, unless something fails"
         }
-        (Effect::Fail, Step::Receipt) => "fail: the receipt is untrusted",
-        (Effect::Unknown, Step::Receipt) => "unknown: the receipt is indeterminate, unless something fails",
-        (Effect::Unknown, Step::Payment) => "unknown: the payment is not made, unless this is settled",
-        (Effect::Unknown, Step::Discovery | Step::Signature) => "unknown: it cannot be decided",
-        (Effect::Fail, _) => "fail: the verdict is untrusted",
-        (Effect::Unknown, _) => "unknown: the verdict is indeterminate, unless something fails",
+        (ReasonEffect::Fail, ResolutionStep::Receipt) => "fail: the receipt is untrusted",
+        (ReasonEffect::Unknown, ResolutionStep::Receipt) => {
+            "unknown: the receipt is indeterminate, unless something fails"
+        }
+        (ReasonEffect::Unknown, ResolutionStep::Payment) => "unknown: the payment is not made, unless this is settled",
+        (ReasonEffect::Unknown, ResolutionStep::Discovery | ResolutionStep::Signature) => {
+            "unknown: it cannot be decided"
+        }
+        (ReasonEffect::Fail, _) => "fail: the verdict is untrusted",
+        (ReasonEffect::Unknown, _) => "unknown: the verdict is indeterminate, unless something fails",
         (
-            Effect::Warn,
-            Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Request | Step::Receipt,
+            ReasonEffect::Warn,
+            ResolutionStep::Document
+            | ResolutionStep::Discovery
+            | ResolutionStep::Signature
+            | ResolutionStep::Payment
+            | ResolutionStep::Request
+            | ResolutionStep::Receipt,
         ) => "warn: reported, and changes nothing",
-        (Effect::Warn, _) => "warn: reported, and the verdict stays as it is",
+        (ReasonEffect::Warn, _) => "warn: reported, and the verdict stays as it is",
     }
 }
 
-const fn fixer(fixer: Fixer) -> &'static str {
+const fn fixer_text(fixer: FixerRole) -> &'static str {
     match fixer {
-        Fixer::Asker => "the one who asks",
-        Fixer::Publisher => "the publisher of the card and its records",
-        Fixer::Operator => "the operator of this resolver",
-        Fixer::Nobody => "nobody: it passes with time",
+        FixerRole::Asker => "the one who asks",
+        FixerRole::Publisher => "the publisher of the card and its records",
+        FixerRole::Operator => "the operator of this resolver",
+        FixerRole::Nobody => "nobody: it passes with time",
     }
 }

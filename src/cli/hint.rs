@@ -1,7 +1,7 @@
 //! Suggestions for mistyped arguments.
 
-use clresolve_core::name_hint::{NameHint, NoName};
-use clresolve_core::text::{Foreign, nearest};
+use clresolve_core::name_hint::{NameSuggestion, NonNameInputKind};
+use clresolve_core::text::{UntrustedText, nearest};
 
 /// Maximum number of characters of the input that a hint repeats.
 const SHOWN_CHARACTERS: usize = 60;
@@ -14,30 +14,31 @@ const MAX_COMPARED_VERBS: usize = 64;
 /// # Errors
 /// Why it is not a name, and what was probably meant. The normal form is not checked here.
 pub(super) fn parse_name(given: &str) -> Result<String, String> {
-    on_no_name(given).map_or_else(|| Ok(given.to_owned()), Err)
+    hint_on_invalid_name(given).map_or_else(|| Ok(given.to_owned()), Err)
 }
 
 /// Why `given` is not an ENS name, and what was probably meant. `None` if it looks like one.
-fn on_no_name(given: &str) -> Option<String> {
+fn hint_on_invalid_name(given: &str) -> Option<String> {
     if given.starts_with("--") && !given.contains('.') && !given.contains("://") {
         return Some("an option is not an ENS name; put it before `--`".to_owned());
     }
-    let hint = NameHint::of(given)?;
+    let hint = NameSuggestion::from_text(given)?;
     let why = match hint.what {
-        NoName::Entry => "an entry is not an ENS name",
-        NoName::Url => {
+        NonNameInputKind::Entry => "an entry is not an ENS name",
+        NonNameInputKind::Url => {
             "a URL is not an ENS name (`clresolve check` asks a seller who is paid, `clresolve discover` fetches a host's cards, \
              `clresolve lint` judges the card at a URL)"
         }
-        NoName::Address => "an address is not an ENS name",
-        NoName::Padded => "an ENS name has no spaces around it and no dot at its end",
+        NonNameInputKind::Address => "an address is not an ENS name",
+        NonNameInputKind::Padded => "an ENS name has no spaces around it and no dot at its end",
     };
-    let meant = hint.meant.map(|name| format!("; did you mean `{}`?", Foreign::new(name).at_most(SHOWN_CHARACTERS)));
+    let meant =
+        hint.meant.map(|name| format!("; did you mean `{}`?", UntrustedText::new(name).with_limit(SHOWN_CHARACTERS)));
     Some(format!("{why}{}", meant.unwrap_or_default()))
 }
 
 /// What replaces a removed command. `None` if there was no such command.
-pub(super) fn on_removed_command(given: &str) -> Option<String> {
+pub(super) fn hint_on_removed_command(given: &str) -> Option<String> {
     let instead = match given {
         "watch" => "run `clresolve audit` and `clresolve audit diff` from a timer".to_owned(),
         "aevum" | "convert" | "generate" | "project" => format!("use `clresolve cards {given}`"),
@@ -49,11 +50,11 @@ pub(super) fn on_removed_command(given: &str) -> Option<String> {
 
 /// Why a bare argument to `command` is rejected: one word without a dot is probably not a name. `None` if it may be
 /// one.
-pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<String> {
+pub(super) fn hint_on_bare_word(given: &str, command: &clap::Command) -> Option<String> {
     if given.is_empty() || given == "-" || given.contains(|c: char| c == '.' || c.is_whitespace()) {
         return None;
     }
-    let shown = Foreign::new(given).at_most(SHOWN_CHARACTERS);
+    let shown = UntrustedText::new(given).with_limit(SHOWN_CHARACTERS);
     let commands = || command.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
     if commands().any(|known| known == given) {
         return Some(format!("`{shown}` is a command; put it before the names"));
@@ -68,7 +69,7 @@ pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<Strin
 }
 
 /// What was probably meant by an unknown option or subcommand of the command with this usage.
-pub(super) fn on_usage(usage: &str, option: &str, subcommand: &str) -> Option<&'static str> {
+pub(super) fn hint_on_usage_error(usage: &str, option: &str, subcommand: &str) -> Option<&'static str> {
     if usage.contains("clresolve config check") && option == "--config" {
         return Some("pass the file without an option: `clresolve config check FILE`");
     }
@@ -91,20 +92,20 @@ pub(super) fn on_usage(usage: &str, option: &str, subcommand: &str) -> Option<&'
 }
 
 /// The agent's verb that was probably meant. `None` if none is similar.
-pub(super) fn on_verb(given: &str, verbs: &[String]) -> Option<String> {
+pub(super) fn hint_on_unknown_verb(given: &str, verbs: &[String]) -> Option<String> {
     let near = nearest(given, verbs.iter().take(MAX_COMPARED_VERBS).map(String::as_str))?;
-    Some(format!("did you mean `{}`?", Foreign::new(near).at_most(SHOWN_CHARACTERS)))
+    Some(format!("did you mean `{}`?", UntrustedText::new(near).with_limit(SHOWN_CHARACTERS)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::command;
+    use crate::cli::args::parsing_command;
 
     #[test]
     fn a_verb_that_was_nearly_typed_is_named() {
         let verbs = |list: &[&str]| list.iter().map(|verb| (*verb).to_owned()).collect::<Vec<_>>();
-        let hint = |list: &[&str]| on_verb("sumarize", &verbs(list));
+        let hint = |list: &[&str]| hint_on_unknown_verb("sumarize", &verbs(list));
         assert_eq!(hint(&["clean", "summarize"]).as_deref(), Some("did you mean `summarize`?"));
         assert_eq!(hint(&["summarize\u{1b}"]).as_deref(), Some("did you mean `summarize\\u{1b}`?"));
         assert_eq!((hint(&["checkout"]), hint(&[])), (None, None));
@@ -115,12 +116,12 @@ mod tests {
 
     #[test]
     fn what_looks_like_a_name_gets_no_hint() {
-        assert_eq!(on_no_name("summarizeagent.eth"), None);
+        assert_eq!(hint_on_invalid_name("summarizeagent.eth"), None);
         for given in ["https:///card.json", "http://[::1]:8080/", "foo."] {
-            let hint = on_no_name(given).expect("a hint");
+            let hint = hint_on_invalid_name(given).expect("a hint");
             assert!(!hint.contains("did you mean"), "{hint}");
         }
-        let hint = on_no_name("https://a\u{1b}[2J.eth/").expect("a hint");
+        let hint = hint_on_invalid_name("https://a\u{1b}[2J.eth/").expect("a hint");
         assert!(hint.contains("`a\\u{1b}[2J.eth`"), "{hint}");
     }
 
@@ -151,11 +152,11 @@ mod tests {
             ("summarizer", "`clresolve help` lists the commands"),
             ("a\u{1b}b", "a\\u{1b}b"),
         ] {
-            let refusal = on_bare_word(given, &command()).expect("a refusal");
+            let refusal = hint_on_bare_word(given, &parsing_command()).expect("a refusal");
             assert!(refusal.contains(part), "{refusal}");
         }
         for name in ["a.eth", "x402://a.eth/do/v1", "", "-", "no name"] {
-            assert_eq!(on_bare_word(name, &command()), None, "{name}");
+            assert_eq!(hint_on_bare_word(name, &parsing_command()), None, "{name}");
         }
     }
 }

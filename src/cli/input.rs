@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 
 /// The argument that stands for standard input.
 pub(super) const STDIN: &str = "-";
@@ -15,8 +15,8 @@ pub(super) const STDIN: &str = "-";
 ///
 /// # Errors
 /// If it cannot be read.
-pub(super) fn read(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
-    let cannot = || format!("cannot read {}", Foreign::new(&name(path)));
+pub(super) fn read_file_or_stdin(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
+    let cannot = || format!("cannot read {}", UntrustedText::new(&input_name(path)));
     let source: Box<dyn Read> = if path == Path::new(STDIN) {
         Box::new(io::stdin().lock())
     } else {
@@ -27,11 +27,11 @@ pub(super) fn read(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn name(path: &Path) -> String {
+pub(super) fn input_name(path: &Path) -> String {
     if path == Path::new(STDIN) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// The name of the file for messages, escaped since a path may contain terminal control characters.
-pub(super) fn shown(path: &Path) -> String {
-    Foreign::new(&path.display().to_string()).to_string()
+pub(super) fn escaped_path(path: &Path) -> String {
+    UntrustedText::new(&path.display().to_string()).to_string()
 }

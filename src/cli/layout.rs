@@ -23,7 +23,7 @@ pub(super) fn width_of_stdout() -> Option<usize> {
 }
 
 /// Wraps the long lines of `text` at spaces. Continuation lines are aligned with the line's text, not with its label.
-pub(super) fn fit(text: &str, width: usize) -> String {
+pub(super) fn wrap_long_lines(text: &str, width: usize) -> String {
     let width = width.max(MIN_WIDTH);
     text.split_inclusive('\n').map(|line| fit_line(line, width)).collect()
 }
@@ -31,13 +31,13 @@ pub(super) fn fit(text: &str, width: usize) -> String {
 fn fit_line(line: &str, width: usize) -> String {
     let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
     // A row of a Markdown table is meant to be copied, so it is not wrapped.
-    if columns(body) <= width || body.starts_with("| ") {
+    if display_width(body) <= width || body.starts_with("| ") {
         return line.to_owned();
     }
-    let hang = hang(body);
+    let hang = hanging_indent(body);
     let (mut wrapped, mut column) = (String::new(), 0);
     for piece in body.split_inclusive(' ') {
-        let word = columns(piece.trim_end_matches(' '));
+        let word = display_width(piece.trim_end_matches(' '));
         if column > hang && column + word > width {
             wrapped.truncate(wrapped.trim_end_matches(' ').len());
             wrapped.push('\n');
@@ -45,15 +45,15 @@ fn fit_line(line: &str, width: usize) -> String {
             column = hang;
         }
         wrapped.push_str(piece);
-        column += columns(piece);
+        column += display_width(piece);
     }
     wrapped + end
 }
 
 /// The column at which the text of a line begins: after the last gap of two or more spaces near its start.
-fn hang(line: &str) -> usize {
+fn hanging_indent(line: &str) -> usize {
     let (mut hang, mut spaces, mut column) = (0, 0, 0);
-    for c in visible(line) {
+    for c in visible_characters(line) {
         if column > MAX_HANG {
             break;
         }
@@ -70,12 +70,12 @@ fn hang(line: &str) -> usize {
     hang
 }
 
-fn columns(text: &str) -> usize {
-    visible(text).count()
+fn display_width(text: &str) -> usize {
+    visible_characters(text).count()
 }
 
 /// The characters without colour codes, which end with `m`.
-fn visible(text: &str) -> impl Iterator<Item = char> {
+fn visible_characters(text: &str) -> impl Iterator<Item = char> {
     let mut in_code = false;
     text.chars().filter(move |c| match (*c, in_code) {
         ('\u{1b}', _) => {
@@ -91,7 +91,7 @@ fn visible(text: &str) -> impl Iterator<Item = char> {
 }
 
 /// Shortens the digests and CIDs in `text`, except in lines labelled `fix`, which are meant to be copied.
-pub(super) fn shortened(text: &str) -> String {
+pub(super) fn shorten_digests(text: &str) -> String {
     let is_fix = |line: &str| line.trim_start().starts_with("fix ");
     text.split_inclusive('\n').map(|line| if is_fix(line) { line.to_owned() } else { short_line(line) }).collect()
 }
@@ -135,19 +135,19 @@ mod tests {
             a.eth is bound to this card. It does not cover whom to pay.\n";
         let expected = "name  trusted\n  ✓ records      mainnet eip155:1, block\n                 21000000, resolver\n                 0x231b; quorum 2/2\n\
             a.eth is bound to this card. It does not\ncover whom to pay.\n";
-        assert_eq!(fit(text, 42), expected);
-        assert_eq!(fit(text, 200), text);
+        assert_eq!(wrap_long_lines(text, 42), expected);
+        assert_eq!(wrap_long_lines(text, 200), text);
     }
 
     #[test]
     fn colours_take_no_columns_and_a_long_word_stays_whole() {
         let plain = "      expected aaaa bbbb cccc dddd eeee ffff gggg hhhh";
         let coloured = "      \u{1b}[31mexpected\u{1b}[0m aaaa bbbb cccc dddd eeee ffff gggg hhhh";
-        let without = |text: String| visible(&text).collect::<String>();
-        assert_eq!(without(fit(coloured, 40)), fit(plain, 40));
-        assert_eq!(fit(plain, 40), "      expected aaaa bbbb cccc dddd eeee\n      ffff gggg hhhh");
+        let without = |text: String| visible_characters(&text).collect::<String>();
+        assert_eq!(without(wrap_long_lines(coloured, 40)), wrap_long_lines(plain, 40));
+        assert_eq!(wrap_long_lines(plain, 40), "      expected aaaa bbbb cccc dddd eeee\n      ffff gggg hhhh");
         let word = "x".repeat(90);
-        assert_eq!(fit(&word, 40), word);
+        assert_eq!(wrap_long_lines(&word, 40), word);
     }
 
     #[test]
@@ -158,8 +158,8 @@ mod tests {
         let expected = format!(
             "  integrity  sha256:ababababab…ababab, bafkreibm6…hc4yeq/agents/card.json\n      fix      sha256:{digest}\n"
         );
-        assert_eq!(shortened(&text), expected);
+        assert_eq!(shorten_digests(&text), expected);
         let address = "resolver 0x231b0Ee14048e9dCcD1d247744d114a4EB5E8E63";
-        assert_eq!(shortened(address), address);
+        assert_eq!(shorten_digests(address), address);
     }
 }

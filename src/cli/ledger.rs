@@ -5,30 +5,33 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use clresolve_cards::ledger::{Ledger, LedgerError, MAX_LINE_BYTES, MAX_RECORDS, Projection};
+use clresolve_cards::ledger::{LedgerMetrics, MAX_LINE_BYTES, MAX_RECORDS, PacrLedger, PacrLedgerError};
 use clresolve_resolver::clock::{Clock as _, SystemClock};
 
-use super::args::WeightArgs;
-use super::input::shown;
+use super::args::LedgerWeightArguments;
+use super::input::escaped_path;
 
 /// Computes the figures of a ledger. The outer error is an I/O error, the inner one concerns the contents.
-pub(super) fn projection(file: &Path, weights: WeightArgs) -> anyhow::Result<Result<Projection, LedgerError>> {
+pub(super) fn project_ledger(
+    file: &Path,
+    weights: LedgerWeightArguments,
+) -> anyhow::Result<Result<LedgerMetrics, PacrLedgerError>> {
     let at = weights.at.unwrap_or_else(|| SystemClock.now());
-    let cannot = || format!("cannot read {}", shown(file));
-    let mut ledger = Ledger::default();
+    let cannot = || format!("cannot read {}", escaped_path(file));
+    let mut ledger = PacrLedger::default();
     let read = if file == Path::new("-") {
         read(io::stdin().lock(), &mut ledger)
     } else {
         read(BufReader::new(File::open(file).with_context(cannot)?), &mut ledger)
     };
-    Ok(read.with_context(cannot)?.and_then(|()| ledger.project(at, weights.lambda.unwrap_or_default())))
+    Ok(read.with_context(cannot)?.and_then(|()| ledger.compute_metrics(at, weights.lambda.unwrap_or_default())))
 }
 
 /// Maximum number of lines, including empty ones, so that a ledger without records ends too.
 const MAX_LINES: usize = 2 * MAX_RECORDS;
 
 /// Pushes every line. The outer error is an I/O error, the inner one concerns the contents.
-fn read(mut from: impl BufRead, ledger: &mut Ledger) -> io::Result<Result<(), LedgerError>> {
+fn read(mut from: impl BufRead, ledger: &mut PacrLedger) -> io::Result<Result<(), PacrLedgerError>> {
     let mut line = Vec::new();
     for _ in 0..MAX_LINES {
         line.clear();
@@ -40,5 +43,5 @@ fn read(mut from: impl BufRead, ledger: &mut Ledger) -> io::Result<Result<(), Le
             return Ok(Err(refused));
         }
     }
-    Ok(Err(LedgerError::TooMany { line: MAX_LINES + 1, what: "lines", limit: MAX_LINES }))
+    Ok(Err(PacrLedgerError::TooMany { line: MAX_LINES + 1, what: "lines", limit: MAX_LINES }))
 }

@@ -5,27 +5,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clresolve_cards::ledger::Projection;
-use clresolve_cards::lint::{self, CardJudgement, MAX_BYTES, Report};
-use clresolve_cards::system::{CardSystem, Rules};
-use clresolve_core::reason::{Code, Effect};
-use clresolve_core::state::State;
-use clresolve_core::text::{self, Foreign};
+use clresolve_cards::ledger::LedgerMetrics;
+use clresolve_cards::lint::{self, CardJudgement, LintReport, MAX_BYTES};
+use clresolve_cards::system::{CardRules, CardSystem};
+use clresolve_core::reason::{ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::{self, UntrustedText};
 use clresolve_resolver::clock::{Clock as _, SystemClock};
-use clresolve_verdict::card::Card;
-use clresolve_verdict::profile::Profiles;
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::profile::ConformanceProfiles;
 use serde::Serialize;
 
-use super::args::{Format, LintArgs, LintFormat, WeightArgs};
-use super::exit::Exit;
+use super::args::{LedgerWeightArguments, LintArguments, LintFormat, OutputFormat};
+use super::exit::ExitStatus;
 use super::findings;
-use super::input::read;
+use super::input::read_file_or_stdin;
 use super::ledger;
 use super::new_file;
-use super::output::{Output, Results, Unwritable};
+use super::output::{OutputSink, OutputWriteError, ResultWriter};
 use super::render::Palette;
 use super::uri;
-use super::world::World;
+use super::world::CommandContext;
 
 /// Maximum number of cards from folders.
 const MAX_FILES: usize = 10_000;
@@ -34,7 +34,7 @@ const MAX_FILES: usize = 10_000;
 const MAX_DEPTH: usize = 16;
 
 #[derive(Debug, Serialize)]
-struct Answer {
+struct LintResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(flatten)]
@@ -45,33 +45,36 @@ struct Answer {
     name: String,
 }
 
-pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.output.out)?;
+pub(super) fn run(args: LintArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.output.out)?;
     super::runtime::run_async(async move {
-        let world = World::open(&args.world).await?;
+        let world = CommandContext::open(&args.world).await?;
         let profiles = world.resolver.profiles();
         let profile = profiles.get(&world.config.rules.profile).context("the configured profile does not exist")?;
-        let previous = args.previous.as_deref().map(previous).transpose()?;
-        let ledger = args.ledger.as_deref().map(|file| figures(file, args.weights)).transpose()?;
-        let rules = Rules {
+        let previous = args.previous.as_deref().map(read_previous_card).transpose()?;
+        let ledger = args.ledger.as_deref().map(|file| project_figures(file, args.weights)).transpose()?;
+        let rules = CardRules {
             previous: previous.as_ref().map(|(card, _)| card),
             previous_bytes: previous.as_ref().map(|(_, bytes)| bytes.as_slice()),
             ledger: ledger.as_ref(),
-            ..Rules::of(&profile)
+            ..CardRules::from_profile(&profile)
         };
-        let documents = files(args.documents)?;
+        let documents = expand_folders(args.documents)?;
         if args.fix {
             if let Some(other) = documents.iter().find(|document| !is_file(document)) {
-                bail!("--fix: expected files, which it writes anew; {} cannot be fixed", Foreign::new(&shown(other)));
+                bail!(
+                    "--fix: expected files, which it writes anew; {} cannot be fixed",
+                    UntrustedText::new(&document_name(other))
+                );
             }
             for document in &documents {
                 fix(document, args.card_system, &rules)?;
             }
         }
-        let mut judged = Judged::new(output, args.output.form(), documents.len() > 1);
+        let mut judged = LintResultWriter::new(output, args.output.output_format(), documents.len() > 1);
         for document in &documents {
-            match bytes(document, &world).await {
-                Ok(bytes) => judged.push(answer(&bytes, document, args.card_system, &rules, profiles))?,
+            match read_document(document, &world).await {
+                Ok(bytes) => judged.push(lint_document(&bytes, document, args.card_system, &rules, profiles))?,
                 Err(missing) => judged.missing = judged.missing.max(missing),
             }
         }
@@ -80,7 +83,7 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
 }
 
 /// The documents, with each folder replaced by its `.json` files, including those in subfolders.
-fn files(documents: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
+fn expand_folders(documents: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for document in documents {
         if !document.is_dir() {
@@ -90,7 +93,7 @@ fn files(documents: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
         let before = files.len();
         let mut folders = vec![(document.clone(), 0)];
         while let Some((folder, depth)) = folders.pop() {
-            let unreadable = || format!("cannot read {}", Foreign::new(&folder.display().to_string()));
+            let unreadable = || format!("cannot read {}", UntrustedText::new(&folder.display().to_string()));
             for entry in fs::read_dir(&folder).with_context(unreadable)? {
                 let entry = entry.with_context(unreadable)?;
                 let (path, kind) = (entry.path(), entry.file_type().with_context(unreadable)?);
@@ -107,38 +110,39 @@ fn files(documents: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
         }
         files[before..].sort();
         if files.len() == before {
-            bail!("{}: no file in it ends in .json", Foreign::new(&document.display().to_string()));
+            bail!("{}: no file in it ends in .json", UntrustedText::new(&document.display().to_string()));
         }
     }
     Ok(files)
 }
 
 /// The previous version of the card, and its bytes.
-fn previous(file: &Path) -> anyhow::Result<(Card, Vec<u8>)> {
+fn read_previous_card(file: &Path) -> anyhow::Result<(AgentCard, Vec<u8>)> {
     let name = file.display().to_string();
-    let bytes = read(file, MAX_BYTES)?;
-    let card = Card::parse(&bytes).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))?;
+    let bytes = read_file_or_stdin(file, MAX_BYTES)?;
+    let card =
+        AgentCard::parse(&bytes).with_context(|| format!("--previous {}: not a card", UntrustedText::new(&name)))?;
     Ok((card, bytes))
 }
 
-fn figures(file: &Path, weights: WeightArgs) -> anyhow::Result<Projection> {
+fn project_figures(file: &Path, weights: LedgerWeightArguments) -> anyhow::Result<LedgerMetrics> {
     let name = file.display().to_string();
-    ledger::projection(file, weights)?.with_context(|| format!("--ledger {}", Foreign::new(&name)))
+    ledger::project_ledger(file, weights)?.with_context(|| format!("--ledger {}", UntrustedText::new(&name)))
 }
 
 /// Reads a document. An unreadable one is reported with its exit status, and the other cards are still judged.
-async fn bytes(document: &Path, world: &World) -> Result<Vec<u8>, Exit> {
+async fn read_document(document: &Path, world: &CommandContext) -> Result<Vec<u8>, ExitStatus> {
     let Some(url) = url(document) else {
-        return read(document, MAX_BYTES).map_err(|error| {
+        return read_file_or_stdin(document, MAX_BYTES).map_err(|error| {
             anstream::eprintln!("clresolve: {error:#}");
-            Exit::Usage
+            ExitStatus::Usage
         });
     };
-    let document = world.resolver.document(url).await;
+    let document = world.resolver.fetch_document(url).await;
     document.map(|body| body.bytes.into()).map_err(|error| {
         let shown = text::without_secrets(url);
-        anstream::eprintln!("clresolve: {}: {}", Foreign::new(&shown), Foreign::new(&error.to_string()));
-        Exit::Indeterminate
+        anstream::eprintln!("clresolve: {}: {}", UntrustedText::new(&shown), UntrustedText::new(&error.to_string()));
+        ExitStatus::Indeterminate
     })
 }
 
@@ -152,19 +156,25 @@ fn is_file(document: &Path) -> bool {
 }
 
 /// The file, or the URL without possible secrets.
-fn shown(document: &Path) -> String {
+fn document_name(document: &Path) -> String {
     text::without_secrets(&document.display().to_string())
 }
 
-fn answer(bytes: &[u8], document: &Path, named: Option<CardSystem>, rules: &Rules<'_>, profiles: &Profiles) -> Answer {
+fn lint_document(
+    bytes: &[u8],
+    document: &Path,
+    named: Option<CardSystem>,
+    rules: &CardRules<'_>,
+    profiles: &ConformanceProfiles,
+) -> LintResult {
     let judgement = lint::judge(bytes, named, rules, profiles);
     let text = without_secrets(String::from_utf8_lossy(bytes).into_owned(), &judgement.report);
-    Answer { file: None, judgement, text, name: shown(document) }
+    LintResult { file: None, judgement, text, name: document_name(document) }
 }
 
 /// Replaces each byte of a credential by a star, so that positions stay the same, because reports are stored.
-fn without_secrets(mut text: String, report: &Report) -> String {
-    let secrets = report.findings.iter().filter(|finding| finding.code == Code::SecretInCard);
+fn without_secrets(mut text: String, report: &LintReport) -> String {
+    let secrets = report.findings.iter().filter(|finding| finding.code == ReasonCode::SecretInCard);
     for span in secrets.filter_map(|finding| finding.span.clone()) {
         if text.get(span.clone()).is_some() {
             text.replace_range(span.clone(), &"*".repeat(span.len()));
@@ -174,9 +184,9 @@ fn without_secrets(mut text: String, report: &Report) -> String {
 }
 
 /// Rewrites the card if something could be fixed, and reports the fixes.
-fn fix(file: &Path, named: Option<CardSystem>, rules: &Rules<'_>) -> anyhow::Result<()> {
+fn fix(file: &Path, named: Option<CardSystem>, rules: &CardRules<'_>) -> anyhow::Result<()> {
     // Unreadable files are reported when they are judged.
-    let Ok(bytes) = read(file, MAX_BYTES) else { return Ok(()) };
+    let Ok(bytes) = read_file_or_stdin(file, MAX_BYTES) else { return Ok(()) };
     let Some(system) = lint::lint(&bytes, named, rules).system else { return Ok(()) };
     let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(()) };
     let Ok(fixed) = lint::fix(text, system, rules, SystemClock.now()) else { return Ok(()) };
@@ -184,40 +194,43 @@ fn fix(file: &Path, named: Option<CardSystem>, rules: &Rules<'_>) -> anyhow::Res
         return Ok(());
     }
     let name = file.display().to_string();
-    new_file::replace(file, fixed.text.as_bytes())
-        .map_err(|error| Unwritable::new(Foreign::new(&name).to_string(), error))?;
+    new_file::replace_file(file, fixed.text.as_bytes())
+        .map_err(|error| OutputWriteError::new(UntrustedText::new(&name).to_string(), error))?;
     for change in &fixed.changes {
-        anstream::eprintln!("clresolve: {}: {}", Foreign::new(&name), Foreign::new(change));
+        anstream::eprintln!("clresolve: {}: {}", UntrustedText::new(&name), UntrustedText::new(change));
     }
     Ok(())
 }
 
 /// Writes results as they complete, or one SARIF log at the end.
-struct Judged {
-    results: Results,
+struct LintResultWriter {
+    results: ResultWriter,
     palette: Palette,
     /// The width of the terminal, if the output is one.
     width: Option<usize>,
-    sarif: Option<Vec<Answer>>,
+    sarif: Option<Vec<LintResult>>,
     are_several: bool,
     are_valid: bool,
     /// The worst exit status of unreadable documents.
-    missing: Exit,
+    missing: ExitStatus,
 }
 
-impl Judged {
-    fn new(output: Output, format: LintFormat, are_several: bool) -> Self {
+impl LintResultWriter {
+    fn new(output: OutputSink, format: LintFormat, are_several: bool) -> Self {
         let (palette, width) = (output.palette(), output.width());
-        let (sarif, format) = match format.plain() {
+        let (sarif, format) = match format.streamed_format() {
             Some(format) => (None, format),
-            None => (Some(Vec::new()), Format::Json),
+            None => (Some(Vec::new()), OutputFormat::Json),
         };
-        let results =
-            if are_several && sarif.is_none() { Results::list(output, format) } else { Results::one(output, format) };
-        Self { results, palette, width, sarif, are_several, are_valid: true, missing: Exit::Trusted }
+        let results = if are_several && sarif.is_none() {
+            ResultWriter::result_list(output, format)
+        } else {
+            ResultWriter::single_result(output, format)
+        };
+        Self { results, palette, width, sarif, are_several, are_valid: true, missing: ExitStatus::Trusted }
     }
 
-    fn push(&mut self, mut answer: Answer) -> anyhow::Result<()> {
+    fn push(&mut self, mut answer: LintResult) -> anyhow::Result<()> {
         self.are_valid &= answer.judgement.report.valid;
         if let Some(answers) = &mut self.sarif {
             answers.push(answer);
@@ -225,61 +238,62 @@ impl Judged {
         }
         answer.file = self.are_several.then(|| answer.name.clone());
         self.results.push(&answer, |format| match format {
-            Format::Short => short(&answer, &self.palette),
-            _ => people(&answer, &self.palette, self.width),
+            OutputFormat::Short => format_short(&answer, &self.palette),
+            _ => format_text(&answer, &self.palette, self.width),
         })
     }
 
-    fn finish(mut self) -> anyhow::Result<Exit> {
+    fn finish(mut self) -> anyhow::Result<ExitStatus> {
         if let Some(answers) = &self.sarif {
-            let uris: Vec<String> = answers.iter().map(|answer| uri::reference(&answer.name)).collect();
+            let uris: Vec<String> = answers.iter().map(|answer| uri::uri_reference(&answer.name)).collect();
             let reports =
                 answers.iter().zip(&uris).map(|(a, uri)| (uri.as_str(), a.text.as_str(), &a.judgement.report));
             self.results.push(&lint::sarif(reports), |_| String::new())?;
         }
         self.results.finish()?;
-        Ok(if self.are_valid { self.missing } else { self.missing.max(Exit::Untrusted) })
+        Ok(if self.are_valid { self.missing } else { self.missing.max(ExitStatus::Untrusted) })
     }
 }
 
 impl LintFormat {
     /// The format of streamed results. SARIF is a single document.
-    const fn plain(self) -> Option<Format> {
+    const fn streamed_format(self) -> Option<OutputFormat> {
         match self {
-            Self::Text => Some(Format::Text),
-            Self::Short => Some(Format::Short),
-            Self::Json => Some(Format::Json),
-            Self::Jsonl => Some(Format::Jsonl),
+            Self::Text => Some(OutputFormat::Text),
+            Self::Short => Some(OutputFormat::Short),
+            Self::Json => Some(OutputFormat::Json),
+            Self::Jsonl => Some(OutputFormat::Jsonl),
             Self::Sarif => None,
         }
     }
 }
 
 /// One line per finding, in the style of compilers.
-fn short(answer: &Answer, palette: &Palette) -> String {
+fn format_short(answer: &LintResult, palette: &Palette) -> String {
     let findings = &answer.judgement.report.findings;
-    findings.iter().map(|finding| findings::line(finding, &answer.name, palette)).collect()
+    findings.iter().map(|finding| findings::format_finding_line(finding, &answer.name, palette)).collect()
 }
 
 /// Each finding with its line of the card, and what to do.
-fn people(answer: &Answer, palette: &Palette, width: Option<usize>) -> String {
+fn format_text(answer: &LintResult, palette: &Palette, width: Option<usize>) -> String {
     let found = &answer.judgement.report.findings;
-    let mut text = findings::drawn(found, &answer.name, &answer.text, palette, width);
-    let style = palette.state(if answer.judgement.report.valid { State::Trusted } else { State::Untrusted });
+    let mut text = findings::format_findings(found, &answer.name, &answer.text, palette, width);
+    let style =
+        palette.state_style(if answer.judgement.report.valid { TrustState::Trusted } else { TrustState::Untrusted });
     let _ = writeln!(text, "{style}{}{style:#}", advice(answer));
     text
 }
 
 /// One sentence that states what to do.
-fn advice(answer: &Answer) -> String {
-    let (name, report) = (Foreign::new(&answer.name), &answer.judgement.report);
+fn advice(answer: &LintResult) -> String {
+    let (name, report) = (UntrustedText::new(&answer.name), &answer.judgement.report);
     let rules = match (&report.profile, report.system) {
-        (Some(profile), _) => format!("card under {}", Foreign::new(profile)),
+        (Some(profile), _) => format!("card under {}", UntrustedText::new(profile)),
         (None, Some(system)) => system.title().to_owned(),
         (None, None) => "card".to_owned(),
     };
     let count = |effect| report.findings.iter().filter(|finding| finding.effect == effect).count();
-    let warnings = match count(Effect::Warn) {
+    let warnings = match count(ReasonEffect::Warn) {
         0 => String::new(),
         1 => " (1 warning)".to_owned(),
         n => format!(" ({n} warnings)"),
@@ -291,16 +305,18 @@ fn advice(answer: &Answer) -> String {
         };
         return format!("{name} is a valid {rules}{warnings}{next}");
     }
-    let defects = match count(Effect::Fail) {
+    let defects = match count(ReasonEffect::Fail) {
         1 => "1 defect".to_owned(),
         n => format!("{n} defects"),
     };
     let near = match answer.judgement.near_misses.first() {
-        Some(near) => format!(", or judge by --profile {}, under which it is valid", Foreign::new(near)),
+        Some(near) => format!(", or judge by --profile {}, under which it is valid", UntrustedText::new(near)),
         None => String::new(),
     };
-    let is_unrecognised =
-        report.findings.iter().any(|finding| matches!(finding.code, Code::FlavourUnknown | Code::FlavourAmbiguous));
+    let is_unrecognised = report
+        .findings
+        .iter()
+        .any(|finding| matches!(finding.code, ReasonCode::FlavourUnknown | ReasonCode::FlavourAmbiguous));
     if is_unrecognised {
         return format!("{name} is not a valid {rules}: name its system with --as, and its rules say what is missing.");
     }
@@ -313,11 +329,11 @@ mod tests {
     use clresolve_verdict::profile::DEFAULT;
 
     fn shown(card: &str) -> String {
-        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
-        let report = lint::lint(card.as_bytes(), Some(CardSystem::CommandLayer), &Rules::of(&profile));
+        let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
+        let report = lint::lint(card.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(&profile));
         let (text, name) = (without_secrets(card.to_owned(), &report), "card.json".to_owned());
-        people(
-            &Answer { file: None, judgement: CardJudgement { report, near_misses: Vec::new() }, text, name },
+        format_text(
+            &LintResult { file: None, judgement: CardJudgement { report, near_misses: Vec::new() }, text, name },
             &Palette::plain(),
             None,
         )

@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::{FilterFn, LevelFilter};
 use tracing_subscriber::reload::Handle;
 
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 
 /// Maximum length of a filter, in bytes: a level for each of some dozen targets.
 const MAX_FILTER_BYTES: usize = 1024;
@@ -16,15 +16,15 @@ const MAX_FILTER_BYTES: usize = 1024;
 const QUIETED: &str = "rmcp";
 
 /// The filter of this process, once its log supports replacement.
-static FILTER: OnceLock<Replaceable> = OnceLock::new();
+static FILTER: OnceLock<ReplaceableLogFilter> = OnceLock::new();
 
-struct Replaceable {
+struct ReplaceableLogFilter {
     text: Mutex<String>,
     put: Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>,
 }
 
 /// The initial filter: the chosen one if it is valid, or else the level.
-pub(super) fn at_start(chosen: Option<&str>, level: &str) -> EnvFilter {
+pub(super) fn initial_filter(chosen: Option<&str>, level: &str) -> EnvFilter {
     let chosen = chosen.filter(|chosen| !chosen.is_empty());
     let chosen = chosen.and_then(|chosen| EnvFilter::try_new(chosen).ok());
     chosen.unwrap_or_else(|| EnvFilter::new(level))
@@ -32,7 +32,7 @@ pub(super) fn at_start(chosen: Option<&str>, level: &str) -> EnvFilter {
 
 /// Suppresses client input, whatever filter is chosen. This is a separate filter, because a longer target or a span
 /// would take precedence within the chosen one.
-pub(super) fn without_clients() -> FilterFn {
+pub(super) fn client_input_filter() -> FilterFn {
     FilterFn::new(is_not_quieted)
 }
 
@@ -41,13 +41,13 @@ fn is_not_quieted(metadata: &Metadata<'_>) -> bool {
 }
 
 /// Stores how the filter is replaced, and its current text.
-pub(super) fn keep<S: 'static>(handle: Handle<EnvFilter, S>, text: String) {
+pub(super) fn store_filter_handle<S: 'static>(handle: Handle<EnvFilter, S>, text: String) {
     let put = Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()));
     // This fails only for a second call in one process, which keeps the first log.
-    let _ = FILTER.set(Replaceable { text: Mutex::new(text), put });
+    let _ = FILTER.set(ReplaceableLogFilter { text: Mutex::new(text), put });
 }
 
-pub(super) fn in_force() -> String {
+pub(super) fn current_filter() -> String {
     FILTER.get().map(|filter| filter.text.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
 }
 
@@ -55,8 +55,8 @@ pub(super) fn in_force() -> String {
 ///
 /// # Errors
 /// What is wrong with the filter.
-pub(super) fn replace(text: &str) -> Result<(), String> {
-    let filter = parsed(text)?;
+pub(super) fn replace_filter(text: &str) -> Result<(), String> {
+    let filter = parse_filter(text)?;
     let Some(in_force) = FILTER.get() else { return Err("this log has no filter that can be replaced".to_owned()) };
     let mut said = in_force.text.lock().unwrap_or_else(PoisonError::into_inner);
     (in_force.put)(filter)?;
@@ -65,14 +65,14 @@ pub(super) fn replace(text: &str) -> Result<(), String> {
 }
 
 /// Parses a filter. A single word must be a level: a mistyped one would be a target whose events are all logged.
-fn parsed(text: &str) -> Result<EnvFilter, String> {
+fn parse_filter(text: &str) -> Result<EnvFilter, String> {
     if text.len() > MAX_FILTER_BYTES {
         return Err(format!("a filter has at most {MAX_FILTER_BYTES} bytes"));
     }
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
     let is_known = |word: &&str| word.contains('=') || is_level(word);
     if let Some(word) = text.split(',').find(|word| !is_known(word)) {
-        let word = Foreign::new(word);
+        let word = UntrustedText::new(word);
         return Err(format!("`{word}`: expected off, error, warn, info, debug or trace, or TARGET=LEVEL"));
     }
     EnvFilter::builder().parse(text).map_err(|error| error.to_string())
@@ -104,8 +104,8 @@ mod tests {
     fn logged(chosen: Option<&str>) -> String {
         let lines = Lines::default();
         let writer = lines.clone();
-        let log = tracing_subscriber::fmt().with_env_filter(at_start(chosen, "clresolve=info,warn"));
-        let log = log.with_writer(move || writer.clone()).finish().with(without_clients());
+        let log = tracing_subscriber::fmt().with_env_filter(initial_filter(chosen, "clresolve=info,warn"));
+        let log = log.with_writer(move || writer.clone()).finish().with(client_input_filter());
         tracing::subscriber::with_default(log, || {
             let _span = tracing::error_span!(target: "rmcp::service", "serve_inner").entered();
             tracing::error!(target: "rmcp", "said by a client");
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_was_chosen_at_the_start_holds_where_it_can_be_read() {
-        let filter = |chosen| at_start(chosen, "clresolve=info,warn").to_string();
+        let filter = |chosen| initial_filter(chosen, "clresolve=info,warn").to_string();
         assert!(filter(Some("clresolve=debug")).contains("clresolve=debug"));
         assert!(filter(Some("==")).contains("clresolve=info"), "what cannot be read is no choice");
     }
@@ -135,11 +135,11 @@ mod tests {
     #[test]
     fn a_filter_that_says_nothing_known_is_refused() {
         for good in ["debug", "off", "clresolve=debug,warn", "clresolve::incident=info"] {
-            assert!(parsed(good).is_ok(), "{good}");
+            assert!(parse_filter(good).is_ok(), "{good}");
         }
         let long = "x=info,".repeat(MAX_FILTER_BYTES);
         for bad in ["", "debgu", "info, warn", "clresolve=loud", "info,,warn", "clresolve", "a\u{1b}[31m", &long] {
-            assert!(parsed(bad).is_err(), "{bad}");
+            assert!(parse_filter(bad).is_err(), "{bad}");
         }
     }
 }

@@ -29,33 +29,33 @@ const BETWEEN_WRITES: Duration = Duration::from_millis(1);
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// The queue of this process, once it is started.
-static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
+static QUEUE: OnceLock<Arc<LogQueue>> = OnceLock::new();
 
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct LogQueue {
     format: LogFormat,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueuedLogLines>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueuedLogLines {
     /// In order of arrival, across classes.
-    lines: VecDeque<(LineClass, Vec<u8>)>,
-    usage: [Usage; 3],
+    lines: VecDeque<(LogLineClass, Vec<u8>)>,
+    usage: [LogClassUsage; 3],
     is_writing: bool,
 }
 
 /// Lines that share a size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LineClass {
+enum LogLineClass {
     Incidents,
     Decisions,
     Others,
 }
 
 #[derive(Debug, Default)]
-struct Usage {
+struct LogClassUsage {
     bytes: usize,
     /// Lines dropped since the last one that was queued.
     dropped: u64,
@@ -63,23 +63,23 @@ struct Usage {
 
 /// Flushes the queue when dropped, within a time limit.
 #[must_use]
-pub(super) struct LastLines(Arc<Queue>);
+pub(super) struct LogFlushGuard(Arc<LogQueue>);
 
-pub(super) fn start(format: LogFormat) -> (Writer, LastLines) {
+pub(super) fn start_log_queue(format: LogFormat) -> (LogWriterFactory, LogFlushGuard) {
     let queue = Arc::clone(QUEUE.get_or_init(|| {
-        let queue = Arc::new(Queue { format, ..Queue::default() });
+        let queue = Arc::new(LogQueue { format, ..LogQueue::default() });
         let written = Arc::clone(&queue);
         std::thread::spawn(move || written.write_all_to(&mut io::stderr()));
         queue
     }));
-    (Writer(Arc::clone(&queue)), LastLines(queue))
+    (LogWriterFactory(Arc::clone(&queue)), LogFlushGuard(queue))
 }
 
 /// Writes a line to standard error whatever the filter, through the queue if there is one. The level is visible only in
 /// JSON.
-pub(super) fn say(level: Level, message: &str) {
+pub(super) fn write_log_line(level: Level, message: &str) {
     match QUEUE.get() {
-        Some(queue) => queue.push(LineClass::Others, line_of(queue.format, level, message)),
+        Some(queue) => queue.push(LogLineClass::Others, line_of(queue.format, level, message)),
         None => anstream::eprintln!("clresolve: {message}"),
     }
 }
@@ -97,14 +97,14 @@ fn line_of(format: LogFormat, level: Level, message: &str) -> Vec<u8> {
     (text + "\n").into_bytes()
 }
 
-impl Queue {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl LogQueue {
+    fn lock_queued_lines(&self) -> MutexGuard<'_, QueuedLogLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a line, or drops it if the queue is full.
-    fn push(&self, class: LineClass, line: Vec<u8>) {
-        let mut waiting = self.waiting();
+    fn push(&self, class: LogLineClass, line: Vec<u8>) {
+        let mut waiting = self.lock_queued_lines();
         let usage = &mut waiting.usage[class as usize];
         if usage.bytes + line.len() > MAX_BYTES && !clresolve_core::mutant!("endless-log") {
             usage.dropped += 1;
@@ -113,7 +113,7 @@ impl Queue {
         }
         let dropped = std::mem::take(&mut usage.dropped);
         if dropped > 0 {
-            let what = class.what();
+            let what = class.plural_name();
             let message = format!("{dropped} {what} of the log were dropped here");
             waiting.add(class, line_of(self.format, Level::WARN, &message));
         }
@@ -132,27 +132,28 @@ impl Queue {
 
     /// Waits for lines, and writes those that have arrived.
     fn write_next_to(&self, sink: &mut impl Write) {
-        let is_idle = |waiting: &mut Waiting| waiting.lines.is_empty();
-        let mut waiting = self.changed.wait_while(self.waiting(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        let is_idle = |waiting: &mut QueuedLogLines| waiting.lines.is_empty();
+        let mut waiting =
+            self.changed.wait_while(self.lock_queued_lines(), is_idle).unwrap_or_else(PoisonError::into_inner);
         let lines = waiting.take();
         waiting.is_writing = true;
         drop(waiting);
         // A log that cannot be written must not end the daemon.
         let _ = sink.write_all(&lines);
-        self.waiting().is_writing = false;
+        self.lock_queued_lines().is_writing = false;
         self.changed.notify_all();
     }
 
     /// Waits until all lines are written, but at most for `time`.
     fn flush(&self, time: Duration) {
-        let is_busy = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
+        let is_busy = |waiting: &mut QueuedLogLines| waiting.is_writing || !waiting.lines.is_empty();
         // After the timeout, nobody reads the remaining lines.
-        drop(self.changed.wait_timeout_while(self.waiting(), time, is_busy));
+        drop(self.changed.wait_timeout_while(self.lock_queued_lines(), time, is_busy));
     }
 }
 
-impl Waiting {
-    fn add(&mut self, class: LineClass, line: Vec<u8>) {
+impl QueuedLogLines {
+    fn add(&mut self, class: LogLineClass, line: Vec<u8>) {
         self.usage[class as usize].bytes += line.len();
         self.lines.push_back((class, line));
     }
@@ -170,8 +171,8 @@ impl Waiting {
     }
 }
 
-impl LineClass {
-    fn of(event: &Metadata<'_>) -> Self {
+impl LogLineClass {
+    fn from_metadata(event: &Metadata<'_>) -> Self {
         match event.target() {
             _ if clresolve_core::mutant!("one-room-for-all-lines") => Self::Others,
             INCIDENTS => Self::Incidents,
@@ -180,7 +181,7 @@ impl LineClass {
         }
     }
 
-    const fn what(self) -> &'static str {
+    const fn plural_name(self) -> &'static str {
         match self {
             Self::Incidents => "incidents",
             Self::Decisions => "decisions",
@@ -190,48 +191,48 @@ impl LineClass {
 
     fn count_dropped(self) {
         match self {
-            Self::Incidents => telemetry::log_event_dropped(INCIDENTS),
-            Self::Decisions => telemetry::log_event_dropped(DECISIONS),
-            Self::Others => telemetry::log_line_dropped(),
+            Self::Incidents => telemetry::count_dropped_log_event(INCIDENTS),
+            Self::Decisions => telemetry::count_dropped_log_event(DECISIONS),
+            Self::Others => telemetry::count_dropped_log_line(),
         }
     }
 }
 
-impl Drop for LastLines {
+impl Drop for LogFlushGuard {
     fn drop(&mut self) {
         self.0.flush(LAST_LINES);
     }
 }
 
 #[derive(Clone)]
-pub(super) struct Writer(Arc<Queue>);
+pub(super) struct LogWriterFactory(Arc<LogQueue>);
 
 /// A line in progress. Dropping it queues the line.
-pub(super) struct Line {
+pub(super) struct PendingLogLine {
     bytes: Vec<u8>,
-    class: LineClass,
-    queue: Arc<Queue>,
+    class: LogLineClass,
+    queue: Arc<LogQueue>,
 }
 
-impl<'w> MakeWriter<'w> for Writer {
-    type Writer = Line;
+impl<'w> MakeWriter<'w> for LogWriterFactory {
+    type Writer = PendingLogLine;
 
-    fn make_writer(&'w self) -> Line {
-        Line::new(&self.0, LineClass::Others)
+    fn make_writer(&'w self) -> PendingLogLine {
+        PendingLogLine::new(&self.0, LogLineClass::Others)
     }
 
-    fn make_writer_for(&'w self, event: &Metadata<'_>) -> Line {
-        Line::new(&self.0, LineClass::of(event))
+    fn make_writer_for(&'w self, event: &Metadata<'_>) -> PendingLogLine {
+        PendingLogLine::new(&self.0, LogLineClass::from_metadata(event))
     }
 }
 
-impl Line {
-    fn new(queue: &Arc<Queue>, class: LineClass) -> Self {
+impl PendingLogLine {
+    fn new(queue: &Arc<LogQueue>, class: LogLineClass) -> Self {
         Self { bytes: Vec::new(), class, queue: Arc::clone(queue) }
     }
 }
 
-impl Write for Line {
+impl Write for PendingLogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -242,7 +243,7 @@ impl Write for Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for PendingLogLine {
     fn drop(&mut self) {
         let line = std::mem::take(&mut self.bytes);
         if !line.is_empty() {
@@ -255,8 +256,8 @@ impl Drop for Line {
 mod tests {
     use super::*;
 
-    fn write(queue: &Arc<Queue>, text: &str) {
-        let writer = Writer(Arc::clone(queue));
+    fn write(queue: &Arc<LogQueue>, text: &str) {
+        let writer = LogWriterFactory(Arc::clone(queue));
         let mut line = writer.make_writer();
         let (start, end) = text.split_at(text.len() / 2);
         line.write_all(start.as_bytes()).expect("memory");
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_dropped_counted_and_told_in_its_place() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(LogQueue::default());
         let long = "x".repeat(MAX_BYTES / 2);
         for text in [&long, &long, "dropped\n", "dropped too\n"] {
             write(&queue, text);
@@ -273,12 +274,12 @@ mod tests {
         assert_eq!(written(&queue).len(), MAX_BYTES);
         write(&queue, "next\n");
         assert_eq!(written(&queue), "clresolve: 2 lines of the log were dropped here\nnext\n");
-        assert_eq!(queue.waiting().usage[LineClass::Others as usize].bytes, 0);
+        assert_eq!(queue.lock_queued_lines().usage[LogLineClass::Others as usize].bytes, 0);
     }
 
-    fn written(queue: &Queue) -> String {
+    fn written(queue: &LogQueue) -> String {
         let mut sink = Vec::new();
-        while !queue.waiting().lines.is_empty() {
+        while !queue.lock_queued_lines().lines.is_empty() {
             queue.write_next_to(&mut sink);
         }
         String::from_utf8(sink).expect("ASCII")
@@ -300,12 +301,12 @@ mod tests {
 
     #[test]
     fn lines_that_wait_are_written_together_up_to_a_bound() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(LogQueue::default());
         for length in [1, MAX_WRITTEN - 1, 1, MAX_WRITTEN + 1, 1] {
             write(&queue, &"x".repeat(length));
         }
         let mut sink = Calls(Vec::new());
-        while !queue.waiting().lines.is_empty() {
+        while !queue.lock_queued_lines().lines.is_empty() {
             queue.write_next_to(&mut sink);
         }
         assert_eq!(sink.0, [MAX_WRITTEN, 1, MAX_WRITTEN + 1, 1]);
@@ -313,9 +314,10 @@ mod tests {
 
     #[test]
     fn a_flood_of_lines_drops_no_incident_and_no_decision() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(LogQueue::default());
         let flood = "x".repeat(MAX_BYTES);
-        let log = tracing_subscriber::fmt().with_writer(Writer(Arc::clone(&queue))).without_time().with_ansi(false);
+        let log =
+            tracing_subscriber::fmt().with_writer(LogWriterFactory(Arc::clone(&queue))).without_time().with_ansi(false);
         tracing::subscriber::with_default(log.finish(), || {
             write(&queue, &flood);
             tracing::info!("a request");
@@ -338,9 +340,9 @@ mod tests {
 
     #[test]
     fn what_is_dropped_is_counted_by_its_class() {
-        let (queue, counts) = (Queue::default(), telemetry::Exposition::default());
+        let (queue, counts) = (LogQueue::default(), telemetry::PrometheusExposition::default());
         metrics::with_local_recorder(&counts, || {
-            for class in [LineClass::Incidents, LineClass::Decisions, LineClass::Others] {
+            for class in [LogLineClass::Incidents, LogLineClass::Decisions, LogLineClass::Others] {
                 queue.push(class, vec![b'x'; MAX_BYTES]);
                 queue.push(class, b"one too many\n".to_vec());
             }
@@ -357,10 +359,10 @@ mod tests {
 
     #[test]
     fn in_json_every_line_is_an_object_and_foreign_text_stays_escaped() {
-        let queue = Arc::new(Queue { format: LogFormat::Json, ..Queue::default() });
-        let log = tracing_subscriber::fmt().json().with_writer(Writer(Arc::clone(&queue)));
+        let queue = Arc::new(LogQueue { format: LogFormat::Json, ..LogQueue::default() });
+        let log = tracing_subscriber::fmt().json().with_writer(LogWriterFactory(Arc::clone(&queue)));
         tracing::subscriber::with_default(log.finish(), || {
-            let name = clresolve_core::text::Foreign::new("a\u{1b}[31m\"\n\u{202e}.eth");
+            let name = clresolve_core::text::UntrustedText::new("a\u{1b}[31m\"\n\u{202e}.eth");
             tracing::info!(name = %name, "a request");
             write(&queue, &"x".repeat(MAX_BYTES));
             tracing::info!(name = %name, "the next one");
@@ -379,7 +381,7 @@ mod tests {
 
     #[test]
     fn the_end_waits_for_the_last_lines_and_not_for_ever() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(LogQueue::default());
         write(&queue, "nobody reads this\n");
         queue.flush(Duration::from_millis(1));
         let mut sink = Vec::new();

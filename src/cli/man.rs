@@ -10,9 +10,9 @@ use anyhow::bail;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use super::args::{self, ManArgs};
-use super::exit::Exit;
-use super::output::{Output, Unwritable};
+use super::args::{self, ManPageArguments};
+use super::exit::ExitStatus;
+use super::output::{OutputSink, OutputWriteError};
 
 /// The name of the program. Its page also lists the environment.
 const PROGRAM: &str = "clresolve";
@@ -24,34 +24,34 @@ const MANUAL: &str = "clresolve manual";
 const CONFIGURATION: &str = "clresolve.toml.5";
 
 /// Writes all pages into the folder, or the page of the program to standard output.
-pub(super) fn run(args: &ManArgs) -> anyhow::Result<Exit> {
-    let mut command = args::manual();
+pub(super) fn run(args: &ManPageArguments) -> anyhow::Result<ExitStatus> {
+    let mut command = args::manual_command();
     command.build();
     let Some(folder) = &args.folder else {
-        Output::new(&args.out)?.write_whole(page(&command)?.as_bytes())?;
-        return Ok(Exit::Trusted);
+        OutputSink::new(&args.out)?.write_whole(render_page(&command)?.as_bytes())?;
+        return Ok(ExitStatus::Trusted);
     };
     if !folder.is_dir() {
         bail!("{}: expected a folder that exists", folder.display());
     }
     write_pages(&command, folder)?;
-    write(&folder.join(CONFIGURATION), &configuration::page(SOURCE, MANUAL))?;
-    Ok(Exit::Trusted)
+    write(&folder.join(CONFIGURATION), &configuration::render_page(SOURCE, MANUAL))?;
+    Ok(ExitStatus::Trusted)
 }
 
 /// Writes a page for the command, and one for each command below it.
 fn write_pages(command: &clap::Command, folder: &Path) -> anyhow::Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
-    write(&folder.join(format!("{name}.1")), &page(command)?)?;
+    write(&folder.join(format!("{name}.1")), &render_page(command)?)?;
     command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| write_pages(below, folder))
 }
 
-fn write(file: &Path, page: &str) -> Result<(), Unwritable> {
-    std::fs::write(file, page).map_err(|error| Unwritable::new(file.display().to_string(), error))
+fn write(file: &Path, page: &str) -> Result<(), OutputWriteError> {
+    std::fs::write(file, page).map_err(|error| OutputWriteError::new(file.display().to_string(), error))
 }
 
 /// The page of a command. The text after its help continues the description and contains further sections.
-fn page(command: &clap::Command) -> anyhow::Result<String> {
+fn render_page(command: &clap::Command) -> anyhow::Result<String> {
     // Without its quotes, an empty date would be replaced by the next argument.
     let man = Man::new(command.clone()).date("\"\"").source(SOURCE).manual(MANUAL);
     let is_program = command.get_name() == PROGRAM;

@@ -2,18 +2,18 @@
 
 use clresolve_server::mcp;
 
-use super::args::McpArgs;
-use super::exit::Exit;
-use super::world::World;
+use super::args::McpArguments;
+use super::exit::ExitStatus;
+use super::world::CommandContext;
 
-pub(super) fn run(args: McpArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: McpArguments) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(serve(args))
 }
 
-async fn serve(args: McpArgs) -> anyhow::Result<Exit> {
-    let world = World::open_for_payers(&args.world).await?;
-    world.check_now()?;
+async fn serve(args: McpArguments) -> anyhow::Result<ExitStatus> {
+    let world = CommandContext::open_for_payers(&args.world).await?;
+    world.check_decides_now()?;
     let profile = world.config.rules.profile.clone();
-    mcp::serve(world.resolver.clone(), profile, tokio::io::stdin(), tokio::io::stdout()).await?;
-    Ok(Exit::Trusted)
+    mcp::serve_stdio(world.resolver.clone(), profile, tokio::io::stdin(), tokio::io::stdout()).await?;
+    Ok(ExitStatus::Trusted)
 }

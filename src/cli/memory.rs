@@ -4,44 +4,44 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
 use clresolve_core::name::EnsName;
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 use clresolve_payment::check::{self, SeenIdentity, SeenPayee, WebOrigin};
 use clresolve_resolver::config::Config;
-use clresolve_resolver::memory::{HistoryKey, OriginKey, Store};
-use clresolve_verdict::evidence::continuity::History;
-use clresolve_verdict::verdict::Depth;
+use clresolve_resolver::memory::{HistoryKey, MemoryFile, OriginKey};
+use clresolve_verdict::evidence::continuity::NameHistory;
+use clresolve_verdict::verdict::ResolutionDepth;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::args::{ForgetArgs, MemoryCommand, ShowArgs, Subject, WorldArgs};
-use super::exit::Exit;
+use super::args::{MemoryCommand, MemoryForgetArguments, MemoryShowArguments, MemorySubject, NetworkArguments};
+use super::exit::ExitStatus;
 use super::notice;
-use super::output::{Output, Results};
-use super::world::{self, Reader};
+use super::output::{OutputSink, ResultWriter};
+use super::world::{self, ConfigReaderKind};
 
 /// The memory entry of a name, for programs.
 #[derive(Serialize)]
-struct Remembered<'h> {
+struct NameMemoryRow<'h> {
     name: &'h str,
     world: &'h str,
     chain: String,
     remembered: bool,
     #[serde(flatten)]
-    history: &'h History,
+    history: &'h NameHistory,
 }
 
 /// The memory entry of an origin, for programs.
 #[derive(Serialize)]
-struct RememberedOrigin<'h> {
+struct OriginMemoryRow<'h> {
     origin: &'h str,
     world: &'h str,
     chain: String,
     remembered: bool,
     #[serde(flatten)]
-    seller: &'h check::Remembered,
+    seller: &'h check::OriginMemoryEntry,
 }
 
-pub(super) fn run(command: MemoryCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: MemoryCommand) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(async {
         match command {
             MemoryCommand::Show(args) => show(args).await,
@@ -51,73 +51,76 @@ pub(super) fn run(command: MemoryCommand) -> anyhow::Result<Exit> {
     })
 }
 
-async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
-    let memory = OpenMemory::open(&args.world).await?;
-    let output = Output::new(&args.output.out)?;
+async fn show(args: MemoryShowArguments) -> anyhow::Result<ExitStatus> {
+    let memory = ConfiguredMemory::open(&args.world).await?;
+    let output = OutputSink::new(&args.output.out)?;
     if args.subjects.is_empty() {
-        return memory.show_origins(Results::list(output, args.output.form()));
+        return memory.show_origins(ResultWriter::result_list(output, args.output.output_format()));
     }
-    let mut results = Results::named(output, args.output.form(), args.subjects.len());
+    let mut results = ResultWriter::requested_results(output, args.output.output_format(), args.subjects.len());
     for subject in &args.subjects {
         match subject {
-            Subject::Name(name) => {
-                let name = parsed(name)?;
+            MemorySubject::Name(name) => {
+                let name = parse_ens_name(name)?;
                 let history = memory.store.recall(&memory.name_key(&name))?;
                 let row = memory.of_name(&name, &history);
-                results.push(&row, |_| people(&row))?;
+                results.push(&row, |_| format_name_row(&row))?;
             }
-            Subject::Origin(origin) => {
+            MemorySubject::Origin(origin) => {
                 let seller = memory.store.recall_origin(&memory.origin_key(origin))?;
                 let row = memory.of_origin(origin.as_str(), &seller);
-                results.push(&row, |_| people_of_origin(&row))?;
+                results.push(&row, |_| format_origin_row(&row))?;
             }
         }
     }
     results.finish()?;
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
-async fn accept(origin: WebOrigin, world: &WorldArgs) -> anyhow::Result<Exit> {
-    let memory = OpenMemory::open(world).await?;
+async fn accept(origin: WebOrigin, world: &NetworkArguments) -> anyhow::Result<ExitStatus> {
+    let memory = ConfiguredMemory::open(world).await?;
     let accepted = memory.store.accept_origin(&memory.origin_key(&origin));
-    let accepted = accepted.with_context(|| Foreign::new(origin.as_str()).to_string())?;
-    notice::note(format_args!(
+    let accepted = accepted.with_context(|| UntrustedText::new(origin.as_str()).to_string())?;
+    notice::print_notice(format_args!(
         "clresolve: the seller at {} is {}",
-        Foreign::new(origin.as_str()),
-        Foreign::new(&accepted.to_string())
+        UntrustedText::new(origin.as_str()),
+        UntrustedText::new(&accepted.to_string())
     ));
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
-async fn forget(args: ForgetArgs) -> anyhow::Result<Exit> {
-    let memory = OpenMemory::open(&args.world).await?;
+async fn forget(args: MemoryForgetArguments) -> anyhow::Result<ExitStatus> {
+    let memory = ConfiguredMemory::open(&args.world).await?;
     if args.all {
-        notice::note(format_args!("clresolve: {} names forgotten", memory.store.forget_all()?));
-        return Ok(Exit::Trusted);
+        notice::print_notice(format_args!("clresolve: {} names forgotten", memory.store.forget_all()?));
+        return Ok(ExitStatus::Trusted);
     }
     for subject in &args.subjects {
         let (known, shown) = match subject {
-            Subject::Name(name) => {
-                let name = parsed(name)?;
+            MemorySubject::Name(name) => {
+                let name = parse_ens_name(name)?;
                 (memory.store.forget(&memory.name_key(&name))?, name.as_str().to_owned())
             }
-            Subject::Origin(origin) => (memory.store.forget_origin(&memory.origin_key(origin))?, origin.to_string()),
+            MemorySubject::Origin(origin) => {
+                (memory.store.forget_origin(&memory.origin_key(origin))?, origin.to_string())
+            }
         };
         let said = if known { "forgotten" } else { "was not remembered" };
-        notice::note(format_args!("clresolve: {} {said}", Foreign::new(&shown)));
+        notice::print_notice(format_args!("clresolve: {} {said}", UntrustedText::new(&shown)));
     }
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
 /// The configured memory, and the configuration that selects its network and chain.
-struct OpenMemory {
+struct ConfiguredMemory {
     config: Config,
-    store: Store,
+    store: MemoryFile,
 }
 
-impl OpenMemory {
-    async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
-        let (config, _sandbox) = world::settings(args, Reader::Others, Depth::default()).await?;
+impl ConfiguredMemory {
+    async fn open(args: &NetworkArguments) -> anyhow::Result<Self> {
+        let (config, _sandbox) =
+            world::read_config_with_sandbox(args, ConfigReaderKind::Others, ResolutionDepth::default()).await?;
         if args.sandbox {
             bail!("--sandbox: the sandbox has no memory file");
         }
@@ -126,7 +129,7 @@ impl OpenMemory {
         if !path.exists() {
             bail!("{}: there is no such file, so nothing is remembered yet", path.display());
         }
-        let store = Store::open(path, config.memory.names)?;
+        let store = MemoryFile::open(path, config.memory.names)?;
         Ok(Self { config, store })
     }
 
@@ -146,28 +149,28 @@ impl OpenMemory {
         OriginKey::new(self.world(), self.chain(), origin)
     }
 
-    fn of_name<'h>(&'h self, name: &'h EnsName, history: &'h History) -> Remembered<'h> {
+    fn of_name<'h>(&'h self, name: &'h EnsName, history: &'h NameHistory) -> NameMemoryRow<'h> {
         let (world, chain) = (self.world(), format!("eip155:{}", self.chain()));
-        Remembered { name: name.as_str(), world, chain, remembered: !history.is_empty(), history }
+        NameMemoryRow { name: name.as_str(), world, chain, remembered: !history.is_empty(), history }
     }
 
-    fn of_origin<'h>(&'h self, origin: &'h str, seller: &'h check::Remembered) -> RememberedOrigin<'h> {
+    fn of_origin<'h>(&'h self, origin: &'h str, seller: &'h check::OriginMemoryEntry) -> OriginMemoryRow<'h> {
         let (world, chain) = (self.world(), format!("eip155:{}", self.chain()));
-        RememberedOrigin { origin, world, chain, remembered: *seller != check::Remembered::default(), seller }
+        OriginMemoryRow { origin, world, chain, remembered: *seller != check::OriginMemoryEntry::default(), seller }
     }
 
     /// Shows every origin. Names an unreadable entry on standard error, and fails after the others.
-    fn show_origins(&self, mut results: Results) -> anyhow::Result<Exit> {
+    fn show_origins(&self, mut results: ResultWriter) -> anyhow::Result<ExitStatus> {
         let mut unreadable = 0_usize;
         for (origin, seller) in self.store.origins(self.world(), self.chain())? {
             match seller {
                 Ok(seller) => {
                     let row = self.of_origin(&origin, &seller);
-                    results.push(&row, |_| people_of_origin(&row))?;
+                    results.push(&row, |_| format_origin_row(&row))?;
                 }
                 Err(error) => {
                     unreadable += 1;
-                    notice::note(format_args!("clresolve: {}: {error}", Foreign::new(&origin)));
+                    notice::print_notice(format_args!("clresolve: {}: {error}", UntrustedText::new(&origin)));
                 }
             }
         }
@@ -175,45 +178,50 @@ impl OpenMemory {
         if unreadable > 0 {
             bail!("{unreadable} entries cannot be read");
         }
-        Ok(Exit::Trusted)
+        Ok(ExitStatus::Trusted)
     }
 }
 
-fn parsed(name: &str) -> anyhow::Result<EnsName> {
-    EnsName::parse(name).with_context(|| Foreign::new(name).to_string())
+fn parse_ens_name(name: &str) -> anyhow::Result<EnsName> {
+    EnsName::parse(name).with_context(|| UntrustedText::new(name).to_string())
 }
 
-fn people(said: &Remembered<'_>) -> String {
-    let Remembered { name, world, chain, history, .. } = said;
+fn format_name_row(said: &NameMemoryRow<'_>) -> String {
+    let NameMemoryRow { name, world, chain, history, .. } = said;
     if !said.remembered {
-        return format!("{}  nothing is remembered ({world} {chain})\n", Foreign::new(name));
+        return format!("{}  nothing is remembered ({world} {chain})\n", UntrustedText::new(name));
     }
     let (first, last) = (history.first_block, history.last_block);
-    let mut text = format!("{}  known from block {first} to {last} ({world} {chain})\n", Foreign::new(name));
+    let mut text = format!("{}  known from block {first} to {last} ({world} {chain})\n", UntrustedText::new(name));
     for seen in &history.versions {
-        let version = Foreign::new(&seen.version);
-        let _ = writeln!(text, "  version {version}  {}  first seen at block {}", Foreign::new(&seen.card), seen.block);
+        let version = UntrustedText::new(&seen.version);
+        let _ = writeln!(
+            text,
+            "  version {version}  {}  first seen at block {}",
+            UntrustedText::new(&seen.card),
+            seen.block
+        );
     }
     for (key, record) in &history.records {
         if let Some(block) = record.changed {
-            let _ = writeln!(text, "  {}  changed, seen at block {block}", Foreign::new(key));
+            let _ = writeln!(text, "  {}  changed, seen at block {block}", UntrustedText::new(key));
         }
     }
     text
 }
 
-fn people_of_origin(row: &RememberedOrigin<'_>) -> String {
-    let RememberedOrigin { origin, world, chain, remembered, seller } = row;
-    let origin = Foreign::new(origin);
+fn format_origin_row(row: &OriginMemoryRow<'_>) -> String {
+    let OriginMemoryRow { origin, world, chain, remembered, seller } = row;
+    let origin = UntrustedText::new(origin);
     if !remembered {
         return format!("{origin}  nothing is remembered ({world} {chain})\n");
     }
     let mut text = format!("{origin}  ({world} {chain})\n");
     if let Some(SeenIdentity { identity, at, block }) = &seller.identity {
-        let _ = writeln!(text, "  identity {}  {}", Foreign::new(&identity.to_string()), first_seen(at, *block));
+        let _ = writeln!(text, "  identity {}  {}", UntrustedText::new(&identity.to_string()), first_seen(at, *block));
     }
     if let Some(SeenIdentity { identity, at, block }) = &seller.proposed {
-        let _ = writeln!(text, "  proposed {}  {}", Foreign::new(&identity.to_string()), first_seen(at, *block));
+        let _ = writeln!(text, "  proposed {}  {}", UntrustedText::new(&identity.to_string()), first_seen(at, *block));
         let _ = writeln!(text, "  `clresolve memory accept {origin}` accepts it");
     }
     if let Some(SeenPayee { address, network, at, block }) = &seller.payee {

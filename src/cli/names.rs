@@ -6,18 +6,18 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use clresolve_audit::kept_input;
-use clresolve_audit::list_digest::{self, ListDigester, identity};
+use clresolve_audit::list_digest::{self, ListDigester, normalized_digest};
+use clresolve_audit::truncate_input;
 use clresolve_core::digest::{Digest, Digester};
-use clresolve_core::reason::Code;
+use clresolve_core::reason::ReasonCode;
 
 use super::input::STDIN;
 
 /// Maximum line length, in bytes: several times the longest resolvable name, with room for a comment.
 pub(super) const MAX_LINE_BYTES: usize = 4096;
 
-/// Maximum number of lines of a list. Only a digest of each stays in memory ([`Distinct`], about 40 MB for all). The
-/// limit bounds the time that a wrong file or an endless stream can take.
+/// Maximum number of lines of a list. Only a digest of each stays in memory ([`DuplicateNameDetector`], about 40 MB for
+/// all). The limit bounds the time that a wrong file or an endless stream can take.
 pub(super) const MAX_LINES: u64 = 1_000_000;
 
 /// Number of characters shown of a line that is too long.
@@ -31,11 +31,11 @@ const MAX_GIVEN: usize = 10_000;
 ///
 /// # Errors
 /// If standard input cannot be read, contains a line that is not text, or has too many names or none.
-pub(super) fn given(typed: Vec<String>) -> anyhow::Result<Vec<String>> {
+pub(super) fn expand_stdin_names(typed: Vec<String>) -> anyhow::Result<Vec<String>> {
     match typed.iter().filter(|name| *name == STDIN).count() {
         0 => Ok(typed),
         1 => {
-            let listed = listed(Reader::of_stdin())?;
+            let listed = collect_names(NameListReader::of_stdin())?;
             Ok(typed.into_iter().flat_map(|name| if name == STDIN { listed.clone() } else { vec![name] }).collect())
         }
         _ => bail!("-: standard input can be read once only"),
@@ -43,12 +43,12 @@ pub(super) fn given(typed: Vec<String>) -> anyhow::Result<Vec<String>> {
 }
 
 /// The names of a list, within the limit for a command line.
-fn listed(lines: Reader) -> anyhow::Result<Vec<String>> {
+fn collect_names(lines: NameListReader) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for line in lines {
         match line? {
-            Line::Name { name, .. } => names.push(name),
-            Line::Unreadable { line, why, .. } => bail!("standard input, line {line}: {why}"),
+            NameListLine::Name { name, .. } => names.push(name),
+            NameListLine::Unreadable { line, why, .. } => bail!("standard input, line {line}: {why}"),
         }
         if names.len() > MAX_GIVEN {
             bail!(
@@ -62,14 +62,14 @@ fn listed(lines: Reader) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-pub(super) struct List {
+pub(super) struct NameList {
     /// Its contents, if they can be read in advance.
-    pub(super) counted: Option<Counted>,
-    pub(super) reader: Reader,
+    pub(super) counted: Option<NameListSummary>,
+    pub(super) reader: NameListReader,
 }
 
 #[derive(Default)]
-pub(super) struct Counted {
+pub(super) struct NameListSummary {
     /// Number of distinct names in the counted part.
     pub(super) names: u64,
     pub(super) lines: u64,
@@ -79,7 +79,7 @@ pub(super) struct Counted {
 
 /// A line that gets a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum NameListLine {
     /// A name, or text in its place.
     Name {
         /// Number of the line, from 1.
@@ -94,34 +94,34 @@ pub(super) enum Line {
         start: String,
         /// The digest of the whole line, if it is longer.
         whole: Option<Digest>,
-        code: Code,
+        code: ReasonCode,
         why: String,
     },
 }
 
-impl Line {
+impl NameListLine {
     /// A line that cannot be a name. Only the start of its text is kept.
     pub(super) fn unreadable(line: u64, text: &str, why: String) -> Self {
         let start: String = text.chars().take(START_CHARACTERS).collect();
-        let whole = (start != text).then(|| Digest::of(text.as_bytes()));
-        Self::Unreadable { line, start, whole, code: Code::NameInvalid, why }
+        let whole = (start != text).then(|| Digest::compute(text.as_bytes()));
+        Self::Unreadable { line, start, whole, code: ReasonCode::NameInvalid, why }
     }
 
     /// The line for a registry that could not be read.
-    pub(super) fn of_registry(location: String, code: Code, why: String) -> Self {
+    pub(super) fn of_registry(location: String, code: ReasonCode, why: String) -> Self {
         Self::Unreadable { line: 1, start: location, whole: None, code, why }
     }
 
     /// Like [`unreadable`](Self::unreadable), for a line with these bytes.
     fn of_bytes(line: u64, text: &str, whole: Digest, why: String) -> Self {
         let start = text.chars().take(START_CHARACTERS).collect();
-        Self::Unreadable { line, start, whole: Some(whole), code: Code::NameInvalid, why }
+        Self::Unreadable { line, start, whole: Some(whole), code: ReasonCode::NameInvalid, why }
     }
 
-    pub(super) fn key(&self) -> String {
+    pub(super) fn digest_key(&self) -> String {
         match self {
             Self::Name { name, .. } => {
-                let (start, whole) = kept_input(name);
+                let (start, whole) = truncate_input(name);
                 list_digest::key(&start, whole)
             }
             Self::Unreadable { start, whole, .. } => list_digest::key(start, *whole),
@@ -136,7 +136,7 @@ impl Line {
     }
 
     /// The same line, after this many others.
-    pub(super) const fn after(mut self, lines: u64) -> Self {
+    pub(super) const fn shifted_by(mut self, lines: u64) -> Self {
         let (Self::Name { line, .. } | Self::Unreadable { line, .. }) = &mut self;
         *line = line.saturating_add(lines);
         self
@@ -145,17 +145,17 @@ impl Line {
 
 /// Detects lines that repeat a name.
 #[derive(Debug, Default)]
-pub(super) struct Distinct {
+pub(super) struct DuplicateNameDetector {
     seen: HashSet<Digest>,
     /// Number of lines that repeated a name.
     pub(super) again: u64,
 }
 
-impl Distinct {
+impl DuplicateNameDetector {
     /// Whether a line contains a new name. True for every unreadable line.
-    pub(super) fn is_first(&mut self, line: &Line) -> bool {
-        let Line::Name { name, .. } = line else { return true };
-        let is_first = self.seen.insert(identity(name));
+    pub(super) fn insert_line(&mut self, line: &NameListLine) -> bool {
+        let NameListLine::Name { name, .. } = line else { return true };
+        let is_first = self.seen.insert(normalized_digest(name));
         self.again += u64::from(!is_first);
         is_first
     }
@@ -163,7 +163,7 @@ impl Distinct {
 
 /// Why the list cannot be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NamesError {
+pub(super) enum NameListError {
     #[error("the list of names has more than {MAX_LINES} lines")]
     TooMany,
     #[error("the list of names cannot be read: {0}")]
@@ -171,29 +171,29 @@ pub(super) enum NamesError {
 }
 
 /// Opens a list, and counts its names if it is a regular file.
-pub(super) fn open(path: &Path) -> anyhow::Result<List> {
+pub(super) fn open(path: &Path) -> anyhow::Result<NameList> {
     if path == Path::new(STDIN) {
-        return Ok(List { counted: None, reader: Reader::of_stdin() });
+        return Ok(NameList { counted: None, reader: NameListReader::of_stdin() });
     }
     let context = || format!("--names {}", path.display());
     let mut file = File::open(path).with_context(context)?;
     let mut counted = None;
     if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         let copy = file.try_clone().with_context(context)?;
-        counted = count(Reader::new(Box::new(BufReader::new(copy)))).ok();
+        counted = count(NameListReader::new(Box::new(BufReader::new(copy)))).ok();
         file.rewind().with_context(context)?;
     }
-    Ok(List { counted, reader: Reader::new(Box::new(BufReader::new(file))) })
+    Ok(NameList { counted, reader: NameListReader::new(Box::new(BufReader::new(file))) })
 }
 
-fn count(mut reader: Reader) -> Result<Counted, NamesError> {
-    let (mut counted, mut distinct) = (Counted::default(), Distinct::default());
+fn count(mut reader: NameListReader) -> Result<NameListSummary, NameListError> {
+    let (mut counted, mut distinct) = (NameListSummary::default(), DuplicateNameDetector::default());
     for line in reader.by_ref() {
         let line = line?;
-        counted.digester.add(line.number(), &line.key());
-        counted.names += u64::from(distinct.is_first(&line));
+        counted.digester.add(line.number(), &line.digest_key());
+        counted.names += u64::from(distinct.insert_line(&line));
     }
-    counted.lines = reader.lines();
+    counted.lines = reader.line_count();
     Ok(counted)
 }
 
@@ -205,18 +205,18 @@ struct RawLine {
     whole: Option<Digest>,
 }
 
-pub(super) struct Reader {
+pub(super) struct NameListReader {
     input: Box<dyn BufRead + Send>,
     line: u64,
     ended: bool,
 }
 
-impl Reader {
+impl NameListReader {
     fn new(input: Box<dyn BufRead + Send>) -> Self {
         Self { input, line: 0, ended: false }
     }
 
-    pub(super) const fn lines(&self) -> u64 {
+    pub(super) const fn line_count(&self) -> u64 {
         self.line
     }
 
@@ -224,8 +224,8 @@ impl Reader {
         Self::new(Box::new(BufReader::new(io::stdin())))
     }
 
-    fn raw_line(&mut self) -> Result<Option<RawLine>, NamesError> {
-        let failed = |error: io::Error| NamesError::Io(error.to_string());
+    fn raw_line(&mut self) -> Result<Option<RawLine>, NameListError> {
+        let failed = |error: io::Error| NameListError::Io(error.to_string());
         let mut bytes = Vec::new();
         let limit = u64::try_from(MAX_LINE_BYTES + 1).unwrap_or(u64::MAX);
         if self.input.by_ref().take(limit).read_until(b'\n', &mut bytes).map_err(failed)? == 0 {
@@ -233,7 +233,7 @@ impl Reader {
         }
         self.line += 1;
         if self.line > MAX_LINES {
-            return Err(NamesError::TooMany);
+            return Err(NameListError::TooMany);
         }
         let mut whole = None;
         if bytes.last() == Some(&b'\n') {
@@ -268,15 +268,15 @@ impl Reader {
 /// Some editors write it at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-impl Iterator for Reader {
-    type Item = Result<Line, NamesError>;
+impl Iterator for NameListReader {
+    type Item = Result<NameListLine, NameListError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.ended {
             match self.raw_line() {
                 Ok(None) => self.ended = true,
                 Ok(Some(RawLine { bytes, whole })) => {
-                    if let Some(line) = line(self.line, bytes, whole) {
+                    if let Some(line) = parse_line(self.line, bytes, whole) {
                         return Some(Ok(line));
                     }
                 }
@@ -291,13 +291,13 @@ impl Iterator for Reader {
 }
 
 /// Parses a line. `None` if it is blank or a comment. An overlong line comes with the digest of the whole line.
-fn line(line: u64, bytes: Vec<u8>, whole: Option<Digest>) -> Option<Line> {
+fn parse_line(line: u64, bytes: Vec<u8>, whole: Option<Digest>) -> Option<NameListLine> {
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) if whole.is_some() => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         Err(error) => {
             let (bytes, why) = (error.as_bytes(), "the line is not UTF-8".to_owned());
-            return Some(Line::of_bytes(line, &String::from_utf8_lossy(bytes), Digest::of(bytes), why));
+            return Some(NameListLine::of_bytes(line, &String::from_utf8_lossy(bytes), Digest::compute(bytes), why));
         }
     };
     let name = without_comment(&text).trim();
@@ -306,12 +306,12 @@ fn line(line: u64, bytes: Vec<u8>, whole: Option<Digest>) -> Option<Line> {
     }
     if let Some(whole) = whole {
         let why = format!("the line is longer than {MAX_LINE_BYTES} bytes");
-        return Some(Line::of_bytes(line, name, whole, why));
+        return Some(NameListLine::of_bytes(line, name, whole, why));
     }
     if is_node(name) {
-        return Some(Line::unreadable(line, name, "it is a hash without a known name".to_owned()));
+        return Some(NameListLine::unreadable(line, name, "it is a hash without a known name".to_owned()));
     }
-    Some(Line::Name { line, name: name.to_owned() })
+    Some(NameListLine::Name { line, name: name.to_owned() })
 }
 
 /// Whether this is a node (EIP-137), which `audit list` writes if the name is unknown.
@@ -332,12 +332,12 @@ fn without_comment(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn lines(list: &[u8]) -> Vec<Result<Line, NamesError>> {
-        Reader::new(Box::new(io::Cursor::new(list.to_vec()))).collect()
+    fn lines(list: &[u8]) -> Vec<Result<NameListLine, NameListError>> {
+        NameListReader::new(Box::new(io::Cursor::new(list.to_vec()))).collect()
     }
 
-    fn name(line: u64, name: &str) -> Result<Line, NamesError> {
-        Ok(Line::Name { line, name: name.to_owned() })
+    fn name(line: u64, name: &str) -> Result<NameListLine, NameListError> {
+        Ok(NameListLine::Name { line, name: name.to_owned() })
     }
 
     #[test]
@@ -352,20 +352,24 @@ mod tests {
         list.extend(vec![b'a'; 3 * MAX_LINE_BYTES]);
         list.extend(b"\nb.eth\n");
         let lines = lines(&list);
-        assert!(matches!(&lines[0], Ok(Line::Unreadable { line: 1, why, .. }) if why == "the line is not UTF-8"));
-        let Ok(Line::Unreadable { line: 2, start, whole, why, .. }) = &lines[1] else { panic!("{:?}", lines[1]) };
+        assert!(
+            matches!(&lines[0], Ok(NameListLine::Unreadable { line: 1, why, .. }) if why == "the line is not UTF-8")
+        );
+        let Ok(NameListLine::Unreadable { line: 2, start, whole, why, .. }) = &lines[1] else {
+            panic!("{:?}", lines[1])
+        };
         assert_eq!((start.len(), why.as_str()), (START_CHARACTERS, "the line is longer than 4096 bytes"));
-        assert_eq!(*whole, Some(Digest::of(&vec![b'a'; 3 * MAX_LINE_BYTES])));
+        assert_eq!(*whole, Some(Digest::compute(&vec![b'a'; 3 * MAX_LINE_BYTES])));
         assert_eq!(lines[2..], [name(3, "b.eth")]);
     }
 
     #[test]
     fn a_name_is_listed_again_in_whatever_spelling() {
         let list = b"a.eth\nA.eth\nno name\n\xff\nno name\n\xff\na.eth\nb.eth\n".to_vec();
-        let reader = || Reader::new(Box::new(io::Cursor::new(list.clone())));
-        let mut distinct = Distinct::default();
+        let reader = || NameListReader::new(Box::new(io::Cursor::new(list.clone())));
+        let mut distinct = DuplicateNameDetector::default();
         let first: Vec<u64> =
-            reader().map(Result::unwrap).filter(|line| distinct.is_first(line)).map(|line| line.number()).collect();
+            reader().map(Result::unwrap).filter(|line| distinct.insert_line(line)).map(|line| line.number()).collect();
         assert_eq!((first, distinct.again), (vec![1, 3, 4, 6, 8], 3));
         assert_eq!(count(reader()).map(|counted| (counted.names, counted.lines)), Ok((5, 8)));
     }
@@ -380,14 +384,14 @@ mod tests {
 
     #[test]
     fn names_of_standard_input_take_the_place_of_the_dash() {
-        let read = |text: &[u8]| listed(Reader::new(Box::new(io::Cursor::new(text.to_vec()))));
+        let read = |text: &[u8]| collect_names(NameListReader::new(Box::new(io::Cursor::new(text.to_vec()))));
         assert_eq!(read(b"a.eth # one\n\nb.eth\n").unwrap(), ["a.eth", "b.eth"]);
         assert_eq!(read(b"\n").unwrap_err().to_string(), "standard input contains no name");
         assert_eq!(read(b"a.eth\n\xff\n").unwrap_err().to_string(), "standard input, line 2: the line is not UTF-8");
         let many = "a.eth\n".repeat(MAX_GIVEN + 1);
         assert!(read(many.as_bytes()).unwrap_err().to_string().contains("more than 10000 names"));
-        assert_eq!(given(vec!["a.eth".to_owned()]).unwrap(), ["a.eth"]);
-        assert!(given(vec!["-".to_owned(); 2]).unwrap_err().to_string().contains("once only"));
+        assert_eq!(expand_stdin_names(vec!["a.eth".to_owned()]).unwrap(), ["a.eth"]);
+        assert!(expand_stdin_names(vec!["-".to_owned(); 2]).unwrap_err().to_string().contains("once only"));
     }
 
     #[test]
@@ -398,9 +402,9 @@ mod tests {
                 Err(io::Error::other("the disk is gone"))
             }
         }
-        let mut lines = Reader::new(Box::new(BufReader::new(io::Read::chain(&b"a.eth\n"[..], Broken))));
+        let mut lines = NameListReader::new(Box::new(BufReader::new(io::Read::chain(&b"a.eth\n"[..], Broken))));
         assert!(matches!(lines.next(), Some(Ok(_))));
-        assert_eq!(lines.next(), Some(Err(NamesError::Io("the disk is gone".to_owned()))));
+        assert_eq!(lines.next(), Some(Err(NameListError::Io("the disk is gone".to_owned()))));
     }
 
     #[test]
@@ -412,8 +416,8 @@ mod tests {
                 Ok(buffer.len())
             }
         }
-        let mut lines = Reader::new(Box::new(BufReader::new(Endless)));
-        assert_eq!(lines.next(), Some(Err(NamesError::TooMany)));
+        let mut lines = NameListReader::new(Box::new(BufReader::new(Endless)));
+        assert_eq!(lines.next(), Some(Err(NameListError::TooMany)));
         assert_eq!(lines.next(), None);
     }
 }

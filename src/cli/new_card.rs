@@ -1,23 +1,23 @@
 //! `cards new`: writes a card that the publisher then edits.
 
 use anyhow::{Context as _, bail};
-use clresolve_cards::new_card::NewCard;
+use clresolve_cards::new_card::NewCardInput;
 use clresolve_core::name::EnsName;
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 use clresolve_resolver::clock::{Clock as _, SystemClock};
 
-use super::args::NewCardArgs;
-use super::exit::Exit;
+use super::args::NewCardArguments;
+use super::exit::ExitStatus;
 use super::notice;
-use super::output::Output;
-use super::world::LocalRules;
+use super::output::OutputSink;
+use super::world::OfflineRules;
 
-pub(super) fn run(args: NewCardArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.out)?;
-    let name = normal("NAME", &args.name)?;
-    let owner = normal("--owner", &args.owner)?;
-    let LocalRules { profile, .. } = LocalRules::read(&args.offline)?;
-    let card = NewCard {
+pub(super) fn run(args: NewCardArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.out)?;
+    let name = parse_normalized_name("NAME", &args.name)?;
+    let owner = parse_normalized_name("--owner", &args.owner)?;
+    let OfflineRules { profile, .. } = OfflineRules::read(&args.offline)?;
+    let card = NewCardInput {
         name: &name,
         verb: &args.verb,
         owner: &owner,
@@ -26,19 +26,21 @@ pub(super) fn run(args: NewCardArgs) -> anyhow::Result<Exit> {
     };
     // An existing card may have been edited.
     output.write_new(card.text(&profile)?.as_bytes())?;
-    notice::note("clresolve: before you publish the card, edit display_name, description, networks and license");
+    notice::print_notice(
+        "clresolve: before you publish the card, edit display_name, description, networks and license",
+    );
     if args.base_url.is_none() {
-        notice::note("clresolve: the card has no $id; `clresolve plan` needs its URL with --url");
+        notice::print_notice("clresolve: the card has no $id; `clresolve plan` needs its URL with --url");
     }
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
 /// Parses the name in an argument, which must be in normal form.
-fn normal(argument: &str, given: &str) -> anyhow::Result<EnsName> {
-    let shown = Foreign::new(given);
+fn parse_normalized_name(argument: &str, given: &str) -> anyhow::Result<EnsName> {
+    let shown = UntrustedText::new(given);
     let name = EnsName::parse(given).with_context(|| format!("{argument} {shown}"))?;
     if name.as_str() != given {
-        bail!("{argument} {shown}: the name is not in normal form; write {}", Foreign::new(name.as_str()));
+        bail!("{argument} {shown}: the name is not in normal form; write {}", UntrustedText::new(name.as_str()));
     }
     if !given.contains('.') {
         bail!("{argument} {shown}: an ENS name has a dot, as in {shown}.eth");

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
-/// A temporary file next to the one that it will replace. Dropping it without [`keep`](Self::keep) removes it.
-pub(super) struct NewFile {
+/// A temporary file next to the one that it will replace. Dropping it without [`replace_target`](Self::replace_target)
+/// removes it.
+pub(super) struct ReplacementFile {
     file: NamedTempFile,
     place: PathBuf,
 }
 
-impl NewFile {
+impl ReplacementFile {
     /// Creates an empty file that will replace `path`, with the same permissions. If `path` is a link, its target is
     /// replaced.
-    pub(super) fn beside(path: &Path) -> io::Result<Self> {
+    pub(super) fn create_beside(path: &Path) -> io::Result<Self> {
         let place = if path.exists() { path.canonicalize()? } else { path.to_owned() };
         let folder = folder_of(&place);
         let file = if place.exists() {
@@ -23,7 +24,7 @@ impl NewFile {
             file.as_file().set_permissions(std::fs::metadata(&place)?.permissions())?;
             file
         } else {
-            as_any_new_file().tempfile_in(folder)?
+            new_file_builder().tempfile_in(folder)?
         };
         Ok(Self { file, place })
     }
@@ -33,26 +34,26 @@ impl NewFile {
     }
 
     /// Replaces the file, and syncs to disk.
-    pub(super) fn keep(self) -> io::Result<()> {
+    pub(super) fn replace_target(self) -> io::Result<()> {
         self.file.as_file().sync_all()?;
         self.file.persist(&self.place)?;
         sync_folder(folder_of(&self.place))
     }
 }
 
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = NewFile::beside(path)?;
+pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = ReplacementFile::create_beside(path)?;
     new.file().write_all(bytes)?;
-    new.keep()
+    new.replace_target()
 }
 
 /// Creates the file with these bytes, in one step: no reader sees a partial file.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] if `path` exists. What is there stays unchanged.
-pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn create_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = folder_of(path);
-    let mut new = as_any_new_file().tempfile_in(folder)?;
+    let mut new = new_file_builder().tempfile_in(folder)?;
     new.write_all(bytes)?;
     new.as_file().sync_all()?;
     new.persist_noclobber(path)?;
@@ -60,7 +61,7 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The path next to a file, with an additional extension.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn path_with_extension(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(ending);
@@ -73,14 +74,14 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 
 /// Requests read and write permission for everybody, which the umask restricts.
 #[cfg(unix)]
-fn as_any_new_file() -> Builder<'static, 'static> {
+fn new_file_builder() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
     builder
 }
 
 #[cfg(not(unix))]
-fn as_any_new_file() -> Builder<'static, 'static> {
+fn new_file_builder() -> Builder<'static, 'static> {
     Builder::new()
 }
 
@@ -104,13 +105,13 @@ mod tests {
     fn a_file_stays_as_it_is_until_the_new_one_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
-        replace(&path, b"old").unwrap();
-        let new = NewFile::beside(&path).unwrap();
+        replace_file(&path, b"old").unwrap();
+        let new = ReplacementFile::create_beside(&path).unwrap();
         new.file().write_all(b"half").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         drop(new);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        replace(&path, b"new").unwrap();
+        replace_file(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
     }
 
@@ -119,7 +120,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = &folder.path().join("card");
         let created = std::thread::scope(|scope| {
-            let threads = [0_u8; 8].map(|_| scope.spawn(move || create(path, b"new").map_err(|error| error.kind())));
+            let threads =
+                [0_u8; 8].map(|_| scope.spawn(move || create_file(path, b"new").map_err(|error| error.kind())));
             threads.map(|thread| thread.join().unwrap())
         });
         let refused = created.iter().filter(|created| **created == Err(io::ErrorKind::AlreadyExists)).count();
@@ -134,7 +136,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (link, target) = (folder.path().join("card"), folder.path().join("target"));
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        assert_eq!(create(&link, b"new").map_err(|error| error.kind()), Err(io::ErrorKind::AlreadyExists));
+        assert_eq!(create_file(&link, b"new").map_err(|error| error.kind()), Err(io::ErrorKind::AlreadyExists));
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink() && !target.exists());
     }
 
@@ -148,7 +150,7 @@ mod tests {
         std::fs::write(&path, "old").unwrap();
         std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        replace(&link, b"new").unwrap();
+        replace_file(&link, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());

@@ -14,7 +14,7 @@ pub(super) fn is_quiet() -> bool {
     IS_QUIET.load(Ordering::Relaxed)
 }
 
-pub(super) fn note(text: impl Display) {
+pub(super) fn print_notice(text: impl Display) {
     if !is_quiet() {
         anstream::eprintln!("{text}");
     }

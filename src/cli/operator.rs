@@ -5,50 +5,50 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure};
 use clresolve_core::digest::Digest;
-use clresolve_resolver::config::{Config, GradeDemand, MAX_FILE_BYTES};
-use clresolve_server::http::{Reloader, Reread};
-use clresolve_verdict::verdict::Depth;
+use clresolve_resolver::config::{Config, MAX_FILE_BYTES, ProofGradeDemand};
+use clresolve_server::http::{ConfigReloader, ReloadOutcome};
+use clresolve_verdict::verdict::ResolutionDepth;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-use super::args::ServeArgs;
+use super::args::ServeArguments;
 use super::config_file::ConfigFile;
 use super::input;
 use super::service_manager;
-use super::stop::ReloadAsks;
-use super::world::{self, Reader};
+use super::stop::ReloadSignals;
+use super::world::{self, ConfigReaderKind};
 
 /// Time between two reads of a configuration file that is reloaded. A file that is being written differs.
 const SETTLED: Duration = Duration::from_millis(100);
 
-pub(super) struct Program {
-    args: ServeArgs,
-    current: Mutex<Current>,
+pub(super) struct ServeOperator {
+    args: ServeArguments,
+    current: Mutex<LoadedConfig>,
 }
 
-struct Current {
-    reloader: Reloader,
+struct LoadedConfig {
+    reloader: ConfigReloader,
     /// The digest of its file.
     digest: Option<Digest>,
 }
 
 /// Notifies the service manager on drop that the service is ready again, even if the reload failed.
-struct ReadyAgain;
+struct ReadyNotificationGuard;
 
-impl Drop for ReadyAgain {
+impl Drop for ReadyNotificationGuard {
     fn drop(&mut self) {
-        service_manager::is_ready();
+        service_manager::notify_ready();
     }
 }
 
-impl Program {
+impl ServeOperator {
     /// `digest` is that of the initial configuration file, computed before the file was read.
-    pub(super) fn new(args: ServeArgs, reloader: Reloader, digest: Option<Digest>) -> Self {
-        Self { args, current: Mutex::new(Current { reloader, digest }) }
+    pub(super) fn new(args: ServeArguments, reloader: ConfigReloader, digest: Option<Digest>) -> Self {
+        Self { args, current: Mutex::new(LoadedConfig { reloader, digest }) }
     }
 
     /// Reloads the configuration at each request. Never returns.
-    pub(super) async fn reload_when_asked(&self, mut asks: ReloadAsks) {
+    pub(super) async fn reload_when_asked(&self, mut asks: ReloadSignals) {
         loop {
             asks.next().await;
             // The result is logged.
@@ -56,11 +56,11 @@ impl Program {
         }
     }
 
-    async fn reload(&self) -> anyhow::Result<Reread> {
+    async fn reload(&self) -> anyhow::Result<ReloadOutcome> {
         let mut current = self.current.lock().await;
-        service_manager::is_reloading();
-        let _ready = ReadyAgain;
-        let done = self.put_in_force(&mut current).await;
+        service_manager::notify_reloading();
+        let _ready = ReadyNotificationGuard;
+        let done = self.apply_config_file(&mut current).await;
         match &done {
             Ok(_) => log_settings(current.reloader.config(), "the configuration was read again and is in force"),
             Err(error) => tracing::error!("the configuration stays as it was: {error:#}"),
@@ -68,8 +68,8 @@ impl Program {
         done
     }
 
-    async fn put_in_force(&self, current: &mut Current) -> anyhow::Result<Reread> {
-        let Settled { config, file, digest } = settled(&self.args).await?;
+    async fn apply_config_file(&self, current: &mut LoadedConfig) -> anyhow::Result<ReloadOutcome> {
+        let StableConfigFile { config, file, digest } = read_stable_config(&self.args).await?;
         let restart = current.reloader.reload(&config).await?;
         let is_unchanged = current.digest.replace(digest) == Some(digest);
         if is_unchanged {
@@ -78,20 +78,20 @@ impl Program {
         for keys in &restart {
             tracing::warn!("{keys}: a change requires a restart; the old value stays in force");
         }
-        Ok(Reread { file, is_unchanged, restart })
+        Ok(ReloadOutcome { file, is_unchanged, restart })
     }
 }
 
 #[cfg(unix)]
 #[async_trait::async_trait]
-impl clresolve_server::http::Operator for Program {
-    async fn reload(&self) -> Result<Reread, String> {
+impl clresolve_server::http::DaemonOperator for ServeOperator {
+    async fn reload(&self) -> Result<ReloadOutcome, String> {
         Self::reload(self).await.map_err(|error| format!("{error:#}"))
     }
 
     async fn settings(&self) -> std::collections::BTreeMap<String, serde_json::Value> {
-        let layer = clresolve_resolver::config::Layer::of(self.current.lock().await.reloader.config());
-        let settings = layer.map_err(anyhow::Error::from).and_then(|layer| super::config::flat(&layer));
+        let layer = clresolve_resolver::config::ConfigLayer::from_config(self.current.lock().await.reloader.config());
+        let settings = layer.map_err(anyhow::Error::from).and_then(|layer| super::config::flatten_layer(&layer));
         settings.unwrap_or_else(|error| {
             tracing::warn!(%error, "the settings cannot be shown");
             std::collections::BTreeMap::new()
@@ -99,11 +99,11 @@ impl clresolve_server::http::Operator for Program {
     }
 
     fn log_filter(&self) -> String {
-        super::log_filter::in_force()
+        super::log_filter::current_filter()
     }
 
     fn set_log_filter(&self, filter: &str) -> Result<(), String> {
-        super::log_filter::replace(filter)
+        super::log_filter::replace_filter(filter)
     }
 }
 
@@ -114,11 +114,11 @@ pub(super) fn log_settings(config: &Config, message: &str) {
     let endpoints: Vec<&str> = chain.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
     let gateways: Vec<&str> = config.gateways.iter().map(|gateway| gateway.label.as_str()).collect();
     let proof = match chain.demand() {
-        Ok(GradeDemand::SingleRpc) => "single-rpc".to_owned(),
-        Ok(GradeDemand::Quorum(operators)) => format!("quorum of {operators}"),
-        Ok(GradeDemand::StateProof(operators)) => format!("state-proof, headers of {operators}"),
-        Ok(GradeDemand::ConsensusProof(0)) => "consensus-proof".to_owned(),
-        Ok(GradeDemand::ConsensusProof(operators)) => format!("consensus-proof, headers of {operators}"),
+        Ok(ProofGradeDemand::SingleRpc) => "single-rpc".to_owned(),
+        Ok(ProofGradeDemand::Quorum(operators)) => format!("quorum of {operators}"),
+        Ok(ProofGradeDemand::StateProof(operators)) => format!("state-proof, headers of {operators}"),
+        Ok(ProofGradeDemand::ConsensusProof(0)) => "consensus-proof".to_owned(),
+        Ok(ProofGradeDemand::ConsensusProof(operators)) => format!("consensus-proof, headers of {operators}"),
         // No resolver is built for such a configuration.
         Err(error) => error.to_string(),
     };
@@ -136,44 +136,48 @@ pub(super) fn log_settings(config: &Config, message: &str) {
         shared = config.redis.url.is_some(),
         "{message}"
     );
-    if let Some(gap) = super::config::gap(config) {
+    if let Some(gap) = super::config::missing_payment_setting(config) {
         tracing::warn!("{gap}");
     }
 }
 
 /// A configuration from a complete file.
 #[derive(Debug)]
-struct Settled {
+struct StableConfigFile {
     config: Config,
     file: PathBuf,
     digest: Digest,
 }
 
 /// The digest of the configuration file. `None` if there is none, or it is a pipe, which cannot be read twice.
-pub(super) fn digest(args: &ServeArgs) -> Option<Digest> {
-    let path = file(args)?;
+pub(super) fn digest(args: &ServeArguments) -> Option<Digest> {
+    let path = config_file_path(args)?;
     let is_file = std::fs::metadata(&path).ok()?.is_file();
-    if is_file { Some(Digest::of(&input::read(&path, MAX_FILE_BYTES).ok()?)) } else { None }
+    if is_file { Some(Digest::compute(&input::read_file_or_stdin(&path, MAX_FILE_BYTES).ok()?)) } else { None }
 }
 
 /// Reads the configuration from a complete file: it ends with a line end, and nobody is writing it.
-async fn settled(args: &ServeArgs) -> anyhow::Result<Settled> {
-    let Some(path) = file(args) else {
+async fn read_stable_config(args: &ServeArguments) -> anyhow::Result<StableConfigFile> {
+    let Some(path) = config_file_path(args) else {
         bail!("there is no configuration file to reload: start the daemon with --config FILE")
     };
-    let read = || input::read(&path, MAX_FILE_BYTES);
+    let read = || input::read_file_or_stdin(&path, MAX_FILE_BYTES);
     let before = read()?;
     ensure!(before.ends_with(b"\n"), "{}: the file is empty, or its last line has no end", path.display());
-    let mut config = world::configuration(&args.world, Reader::Payers, world::unless_told(Depth::default())?)?;
+    let mut config = world::read_configuration(
+        &args.world,
+        ConfigReaderKind::Payers,
+        world::default_depth_layer(ResolutionDepth::default())?,
+    )?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     sleep(SETTLED).await;
     let is_settled = read()? == before || clresolve_core::mutant!("half-written-files-are-read");
     ensure!(is_settled, "{}: the file is being written", path.display());
-    Ok(Settled { config, digest: Digest::of(&before), file: path })
+    Ok(StableConfigFile { config, digest: Digest::compute(&before), file: path })
 }
 
 /// The path of the configuration file, if there is one.
-pub(super) fn file(args: &ServeArgs) -> Option<PathBuf> {
+pub(super) fn config_file_path(args: &ServeArguments) -> Option<PathBuf> {
     if args.world.sandbox { None } else { ConfigFile::find(&args.world.rules).map(|file| file.path) }
 }
 
@@ -183,12 +187,12 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::cli::args::{self, Command};
+    use crate::cli::args::{self, CliCommand};
 
-    fn serving(file: &Path) -> ServeArgs {
+    fn serving(file: &Path) -> ServeArguments {
         let arguments = [OsStr::new("clresolve"), OsStr::new("serve"), OsStr::new("--config"), file.as_os_str()];
         match args::parse(arguments.map(OsStr::to_owned).into()).expect("arguments").command {
-            Command::Serve(args) => args,
+            CliCommand::Serve(args) => args,
             other => panic!("{other:?}"),
         }
     }
@@ -201,13 +205,13 @@ mod tests {
         let first = "[gate]\n";
         std::fs::write(&file, first).expect("the folder can be written");
         let args = serving(&file);
-        assert!(settled(&args).await.is_ok(), "what nobody writes is read");
+        assert!(read_stable_config(&args).await.is_ok(), "what nobody writes is read");
         let written = async {
             std::fs::write(&file, format!("{first}deny = [\"status-deprecated\"]\n")).expect("it can be written");
         };
-        let (read, ()) = tokio::join!(settled(&args), written);
+        let (read, ()) = tokio::join!(read_stable_config(&args), written);
         let error = read.expect_err("it was read before it was whole").to_string();
         assert!(error.ends_with("the file is being written"), "{error}");
-        assert!(settled(&args).await.is_ok(), "it is whole");
+        assert!(read_stable_config(&args).await.is_ok(), "it is whole");
     }
 }

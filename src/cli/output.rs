@@ -10,18 +10,18 @@ use clap::builder::StyledStr;
 use clresolve_core::text;
 use serde::Serialize;
 
-use super::args::{Format, OutArgs};
-use super::input::shown;
+use super::args::{OutputFileArguments, OutputFormat};
+use super::input::escaped_path;
 use super::layout;
-use super::new_file::{self, NewFile, folder_of};
+use super::new_file::{self, ReplacementFile, folder_of};
 use super::render::Palette;
 
-pub(super) struct Output {
-    target: Target,
+pub(super) struct OutputSink {
+    target: OutputDestination,
     gone: bool,
 }
 
-enum Target {
+enum OutputDestination {
     Stdout,
     /// An unlinked file that replaces the one at `path` at the end, so that a command that fails, is killed or has no
     /// results leaves that file unchanged.
@@ -35,15 +35,15 @@ enum Target {
     },
 }
 
-impl Output {
+impl OutputSink {
     /// Standard output, or the file of `--out`.
     ///
     /// # Errors
     /// If the file is unusable. This is detected before the work starts.
-    pub(super) fn new(args: &OutArgs) -> anyhow::Result<Self> {
+    pub(super) fn new(args: &OutputFileArguments) -> anyhow::Result<Self> {
         match &args.file {
-            Some(path) => Self::file("--out", path),
-            None => Ok(Self { target: Target::Stdout, gone: false }),
+            Some(path) => Self::open_file("--out", path),
+            None => Ok(Self { target: OutputDestination::Stdout, gone: false }),
         }
     }
 
@@ -51,7 +51,7 @@ impl Output {
     ///
     /// # Errors
     /// If it is unusable, as for [`Self::new`].
-    pub(super) fn file(flag: &str, path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn open_file(flag: &str, path: &Path) -> anyhow::Result<Self> {
         if path.is_dir() {
             bail!("{flag} {}: this is a folder; name a file in it", path.display());
         }
@@ -62,7 +62,7 @@ impl Output {
             Some(folder) if !folder.is_dir() => {
                 bail!("{flag} {}: {} is not a folder", path.display(), folder.display())
             }
-            _ => Ok(Self { target: Target::of(path), gone: false }),
+            _ => Ok(Self { target: OutputDestination::from_path(path), gone: false }),
         }
     }
 
@@ -70,12 +70,12 @@ impl Output {
     ///
     /// # Errors
     /// If one of them is the same file.
-    pub(super) fn apart_from<'a>(
-        args: &OutArgs,
+    pub(super) fn new_apart_from_inputs<'a>(
+        args: &OutputFileArguments,
         read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)>,
     ) -> anyhow::Result<Self> {
         if let Some(out) = &args.file {
-            check_apart(out, read)?;
+            check_not_input(out, read)?;
         }
         Self::new(args)
     }
@@ -83,16 +83,18 @@ impl Output {
     /// The width of the terminal, if the results go to one.
     pub(super) fn width(&self) -> Option<usize> {
         match self.target {
-            Target::Stdout => layout::width_of_stdout(),
-            Target::File { .. } | Target::Device { .. } => None,
+            OutputDestination::Stdout => layout::width_of_stdout(),
+            OutputDestination::File { .. } | OutputDestination::Device { .. } => None,
         }
     }
 
     /// The styles for the output: those of standard output, or none for a file.
     pub(super) fn palette(&self) -> Palette {
         match self.target {
-            Target::Stdout if colour(&io::stdout()) => Palette::colours(),
-            Target::Stdout | Target::File { .. } | Target::Device { .. } => Palette::plain(),
+            OutputDestination::Stdout if supports_colour(&io::stdout()) => Palette::colours(),
+            OutputDestination::Stdout | OutputDestination::File { .. } | OutputDestination::Device { .. } => {
+                Palette::plain()
+            }
         }
     }
 
@@ -100,7 +102,7 @@ impl Output {
     ///
     /// # Errors
     /// If writing fails.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Unwritable> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), OutputWriteError> {
         if self.gone {
             return Ok(());
         }
@@ -110,7 +112,7 @@ impl Output {
                 self.gone = true;
                 Ok(())
             }
-            Err(error) => Err(Unwritable { what: self.name(), error }),
+            Err(error) => Err(OutputWriteError { what: self.name(), error }),
         }
     }
 
@@ -118,21 +120,21 @@ impl Output {
     ///
     /// # Errors
     /// If writing fails, for example because the disk is full.
-    pub(super) fn finish(mut self) -> Result<(), Unwritable> {
-        let Target::File { path, written: Some(written) } = &mut self.target else { return Ok(()) };
+    pub(super) fn finish(mut self) -> Result<(), OutputWriteError> {
+        let OutputDestination::File { path, written: Some(written) } = &mut self.target else { return Ok(()) };
         let kept = written.rewind().and_then(|()| {
-            let new = NewFile::beside(path)?;
+            let new = ReplacementFile::create_beside(path)?;
             io::copy(written, &mut new.file())?;
-            new.keep()
+            new.replace_target()
         });
-        kept.map_err(|error| Unwritable { what: self.name(), error })
+        kept.map_err(|error| OutputWriteError { what: self.name(), error })
     }
 
     /// Writes all results.
     ///
     /// # Errors
-    /// [`Unwritable`]
-    pub(super) fn write_whole(mut self, bytes: &[u8]) -> Result<(), Unwritable> {
+    /// [`OutputWriteError`]
+    pub(super) fn write_whole(mut self, bytes: &[u8]) -> Result<(), OutputWriteError> {
         self.write(bytes)?;
         self.finish()
     }
@@ -140,50 +142,50 @@ impl Output {
     /// Writes all results, but never replaces an existing file.
     ///
     /// # Errors
-    /// If the file exists, or [`Unwritable`].
+    /// If the file exists, or [`OutputWriteError`].
     pub(super) fn write_new(self, bytes: &[u8]) -> anyhow::Result<()> {
-        let Target::File { path, .. } = &self.target else { return Ok(self.write_whole(bytes)?) };
-        match new_file::create(path, bytes) {
+        let OutputDestination::File { path, .. } = &self.target else { return Ok(self.write_whole(bytes)?) };
+        match new_file::create_file(path, bytes) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                bail!("{}: the file exists, and is left as it is", shown(path))
+                bail!("{}: the file exists, and is left as it is", escaped_path(path))
             }
-            created => Ok(created.map_err(|error| Unwritable { what: self.name(), error })?),
+            created => Ok(created.map_err(|error| OutputWriteError { what: self.name(), error })?),
         }
     }
 
     /// Whether the reader has closed the pipe.
-    pub(super) const fn is_gone(&self) -> bool {
+    pub(super) const fn is_pipe_closed(&self) -> bool {
         self.gone
     }
 
     fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.target {
-            Target::Stdout => {
+            OutputDestination::Stdout => {
                 let mut stdout = io::stdout().lock();
                 stdout.write_all(bytes)?;
                 stdout.flush()
             }
-            Target::File { path, written } => {
+            OutputDestination::File { path, written } => {
                 let written = match written {
                     Some(written) => written,
                     None => written.insert(tempfile::tempfile_in(folder_of(path))?),
                 };
                 written.write_all(bytes)
             }
-            Target::Device { path } => File::options().append(true).open(path)?.write_all(bytes),
+            OutputDestination::Device { path } => File::options().append(true).open(path)?.write_all(bytes),
         }
     }
 
     fn name(&self) -> String {
         match &self.target {
-            Target::Stdout => "standard output".to_owned(),
-            Target::File { path, .. } | Target::Device { path } => path.display().to_string(),
+            OutputDestination::Stdout => "standard output".to_owned(),
+            OutputDestination::File { path, .. } | OutputDestination::Device { path } => path.display().to_string(),
         }
     }
 }
 
-impl Target {
-    fn of(path: &Path) -> Self {
+impl OutputDestination {
+    fn from_path(path: &Path) -> Self {
         let path = path.to_owned();
         match path.metadata() {
             Ok(found) if !found.is_file() => Self::Device { path },
@@ -196,7 +198,7 @@ impl Target {
 ///
 /// # Errors
 /// If one of them is the same file.
-pub(super) fn check_apart<'a>(
+pub(super) fn check_not_input<'a>(
     out: &Path,
     read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)>,
 ) -> anyhow::Result<()> {
@@ -210,11 +212,11 @@ pub(super) fn check_apart<'a>(
 
 /// Whether two paths refer to one file, or would if it existed.
 pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
-    matches!((place(one), place(other)), (Some(one), Some(other)) if one == other)
+    matches!((canonical_path(one), canonical_path(other)), (Some(one), Some(other)) if one == other)
 }
 
 /// The canonical path of a file that may not exist. `None` if its folder does not exist.
-fn place(path: &Path) -> Option<PathBuf> {
+fn canonical_path(path: &Path) -> Option<PathBuf> {
     let new = || Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(new)
 }
@@ -222,13 +224,13 @@ fn place(path: &Path) -> Option<PathBuf> {
 /// Results that cannot be written, for example to a full disk.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {what}")]
-pub(super) struct Unwritable {
+pub(super) struct OutputWriteError {
     what: String,
     #[source]
     error: io::Error,
 }
 
-impl Unwritable {
+impl OutputWriteError {
     pub(super) fn new(what: impl Into<String>, error: io::Error) -> Self {
         Self { what: what.into(), error }
     }
@@ -238,42 +240,42 @@ impl Unwritable {
 ///
 /// # Errors
 /// If writing fails. A closed pipe is not an error.
-pub(super) fn print(text: &StyledStr) -> Result<(), Unwritable> {
+pub(super) fn print(text: &StyledStr) -> Result<(), OutputWriteError> {
     let mut stdout = anstream::stdout().lock();
     match write!(stdout, "{}", text.ansi()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Unwritable::new("standard output", error)),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(OutputWriteError::new("standard output", error)),
         _ => Ok(()),
     }
 }
 
-pub(super) fn colour<S: RawStream>(stream: &S) -> bool {
+pub(super) fn supports_colour<S: RawStream>(stream: &S) -> bool {
     anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never
 }
 
 /// Writes results one by one in the chosen format.
-pub(super) struct Results {
-    output: Output,
-    format: Format,
+pub(super) struct ResultWriter {
+    output: OutputSink,
+    format: OutputFormat,
     is_list: bool,
     /// Whether digests are shortened for a terminal.
     has_short_digests: bool,
     written: usize,
 }
 
-impl Results {
+impl ResultWriter {
     /// For one result: `-o json` writes an object.
-    pub(super) const fn one(output: Output, format: Format) -> Self {
+    pub(super) const fn single_result(output: OutputSink, format: OutputFormat) -> Self {
         Self { output, format, is_list: false, has_short_digests: false, written: 0 }
     }
 
     /// For any number of results: `-o json` writes an array.
-    pub(super) const fn list(output: Output, format: Format) -> Self {
+    pub(super) const fn result_list(output: OutputSink, format: OutputFormat) -> Self {
         Self { output, format, is_list: true, has_short_digests: false, written: 0 }
     }
 
     /// For `count` requested results: a single one is not an array.
-    pub(super) const fn named(output: Output, format: Format, count: usize) -> Self {
-        if count > 1 { Self::list(output, format) } else { Self::one(output, format) }
+    pub(super) const fn requested_results(output: OutputSink, format: OutputFormat, count: usize) -> Self {
+        if count > 1 { Self::result_list(output, format) } else { Self::single_result(output, format) }
     }
 
     /// Shortens digests if the results go to a terminal.
@@ -283,29 +285,33 @@ impl Results {
     }
 
     /// Writes one result. `people` formats it as text, which must end with a line end.
-    pub(super) fn push(&mut self, value: &impl Serialize, people: impl FnOnce(Format) -> String) -> anyhow::Result<()> {
+    pub(super) fn push(
+        &mut self,
+        value: &impl Serialize,
+        people: impl FnOnce(OutputFormat) -> String,
+    ) -> anyhow::Result<()> {
         let text = match self.format {
-            Format::Text | Format::Short => self.fitted(people(self.format)),
-            Format::Jsonl => json_line(value)? + "\n",
-            Format::Json if self.is_list => {
+            OutputFormat::Text | OutputFormat::Short => self.fit_to_terminal(people(self.format)),
+            OutputFormat::Jsonl => json_line(value)? + "\n",
+            OutputFormat::Json if self.is_list => {
                 let separator = if self.written == 0 { "[\n" } else { ",\n" };
-                format!("{separator}{}", json(value)?)
+                format!("{separator}{}", pretty_json(value)?)
             }
-            Format::Json => json(value)? + "\n",
+            OutputFormat::Json => pretty_json(value)? + "\n",
         };
         self.written += 1;
         Ok(self.output.write(text.as_bytes())?)
     }
 
-    fn fitted(&self, text: String) -> String {
-        let Some(width) = self.output.width().filter(|_| self.format == Format::Text) else { return text };
-        let text = if self.has_short_digests { layout::shortened(&text) } else { text };
-        layout::fit(&text, width)
+    fn fit_to_terminal(&self, text: String) -> String {
+        let Some(width) = self.output.width().filter(|_| self.format == OutputFormat::Text) else { return text };
+        let text = if self.has_short_digests { layout::shorten_digests(&text) } else { text };
+        layout::wrap_long_lines(&text, width)
     }
 
     /// Closes the array, if there is one, and finishes the output.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
-        if self.format == Format::Json && self.is_list {
+        if self.format == OutputFormat::Json && self.is_list {
             let end: &[u8] = if self.written == 0 { b"[]\n" } else { b"\n]\n" };
             self.output.write(end)?;
         }
@@ -313,19 +319,19 @@ impl Results {
     }
 
     /// Whether the reader has closed the pipe.
-    pub(super) const fn is_gone(&self) -> bool {
-        self.output.is_gone()
+    pub(super) const fn is_pipe_closed(&self) -> bool {
+        self.output.is_pipe_closed()
     }
 }
 
 /// `value` as indented JSON, with terminal control characters escaped.
-pub(super) fn json(value: &impl Serialize) -> anyhow::Result<String> {
-    Ok(text::inert_json(&serde_json::to_string_pretty(value)?))
+pub(super) fn pretty_json(value: &impl Serialize) -> anyhow::Result<String> {
+    Ok(text::escape_unsafe_json(&serde_json::to_string_pretty(value)?))
 }
 
 /// `value` as JSON on one line, escaped likewise.
 pub(super) fn json_line(value: &impl Serialize) -> anyhow::Result<String> {
-    Ok(text::inert_json(&serde_json::to_string(value)?))
+    Ok(text::escape_unsafe_json(&serde_json::to_string(value)?))
 }
 
 #[cfg(test)]

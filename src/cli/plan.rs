@@ -9,21 +9,24 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clresolve_core::characters::unsafe_in_value;
-use clresolve_core::state::State;
-use clresolve_core::text::{Foreign, in_shell};
-use clresolve_ipfs::build::ImportProfile;
+use clresolve_core::state::TrustState;
+use clresolve_core::text::{UntrustedText, shell_quote};
+use clresolve_ipfs::build::IpfsImportProfile;
 use clresolve_verdict::profile::DEFAULT;
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::verdict::ResolutionDepth;
 use jiff::Timestamp;
 
-use super::args::{Format, PlanArgs};
-use super::exit::Exit;
+use super::args::{OutputFormat, PublicationPlanArguments};
+use super::exit::ExitStatus;
 use super::input;
 use super::notice;
-use super::output::{Output, Results, is_same_file};
+use super::output::{OutputSink, ResultWriter, is_same_file};
 use super::render::{self, Palette};
-use super::world::LocalRules;
-use crate::plan::{self, CardPlan, Declared, Node, PaymentRecord, Publication, Rules};
+use super::world::OfflineRules;
+use crate::plan::{
+    self, CardPublicationPlan, FileTreeNode, PlannedPaymentRecord, PredictionRules, PublisherDeclarations,
+    UnixFsPublication,
+};
 
 /// Maximum number of files and folders: hundreds of times the published registry.
 const MAX_NODES: usize = 20_000;
@@ -39,50 +42,57 @@ const MAX_NOTES: usize = 10;
 /// Maximum length of a displayed record, in bytes. A record to copy must be shown whole.
 const MAX_RECORD_BYTES: usize = 4096;
 
-pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
-    let output = Output::apart_from(&args.output.out, [("--calldata", args.calldata.as_deref())])?;
+pub(super) fn run(args: PublicationPlanArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new_apart_from_inputs(&args.output.out, [("--calldata", args.calldata.as_deref())])?;
     let calldata = args.calldata.as_deref().map(|file| calldata_output(file, &args.target)).transpose()?;
-    let (publication, hidden) = publication(&args.target, args.import)?;
-    let LocalRules { profiles, profile, policy } = LocalRules::read(&args.offline)?;
-    let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
-    let declared = Declared { url: args.url.as_deref(), payees: &args.payee };
+    let (publication, hidden) = read_publication(&args.target, args.import)?;
+    let OfflineRules { profiles, profile, policy } = OfflineRules::read(&args.offline)?;
+    let rules = PredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
+    let declared = PublisherDeclarations { url: args.url.as_deref(), payees: &args.payee };
     let mut plans = plan::plan(&publication, declared, rules)?;
-    plans.sort_by_key(|plan| plan.would_be == State::Trusted);
-    notes(&publication, &hidden);
+    plans.sort_by_key(|plan| plan.would_be == TrustState::Trusted);
+    print_notes(&publication, &hidden);
     report_rivals(&plans);
     if let Some(calldata) = calldata {
         write_calldata(&plans, calldata)?;
     }
-    write(&plans, output, args.output.form(), args.calldata.as_deref())
+    write(&plans, output, args.output.output_format(), args.calldata.as_deref())
 }
 
 /// Reads a folder or a single card. Also returns the hidden files and folders, which are omitted.
-pub(super) fn publication(target: &Path, import: ImportProfile) -> anyhow::Result<(Publication, Vec<String>)> {
-    let mut reader = Reader { nodes: 0, bytes: 0, hidden: Vec::new() };
-    let publication = Publication::build(&reader.node(target, 0)?, import)?;
-    if publication.cards().is_empty() {
+pub(super) fn read_publication(
+    target: &Path,
+    import: IpfsImportProfile,
+) -> anyhow::Result<(UnixFsPublication, Vec<String>)> {
+    let mut reader = ImportFolderReader { nodes: 0, bytes: 0, hidden: Vec::new() };
+    let publication = UnixFsPublication::build(&reader.read_node(target, 0)?, import)?;
+    if publication.card_paths().is_empty() {
         report_unreadable(&publication);
-        bail!("{} contains no card", input::shown(target));
+        bail!("{} contains no card", input::escaped_path(target));
     }
     Ok((publication, reader.hidden))
 }
 
 /// Opens the file of `--calldata`, which must not overwrite the card.
-fn calldata_output(file: &Path, target: &Path) -> anyhow::Result<Output> {
+fn calldata_output(file: &Path, target: &Path) -> anyhow::Result<OutputSink> {
     if is_same_file(file, target) {
-        bail!("--calldata {}: this is the card; name another file", input::shown(file));
+        bail!("--calldata {}: this is the card; name another file", input::escaped_path(file));
     }
-    Output::file("--calldata", file)
+    OutputSink::open_file("--calldata", file)
 }
 
 /// Writes one line for each card that would be trusted: its name and its call data.
-fn write_calldata(plans: &[CardPlan], output: Output) -> anyhow::Result<()> {
+fn write_calldata(plans: &[CardPublicationPlan], output: OutputSink) -> anyhow::Result<()> {
     let mut lines = String::new();
     for plan in plans {
         if let (Some(name), Some(data)) = (&plan.name, &plan.calldata) {
             let _ = writeln!(lines, "{name} {data}");
         } else {
-            notice::note(format_args!("note: no call data for {}, which would be {}", title(plan), plan.would_be));
+            notice::print_notice(format_args!(
+                "note: no call data for {}, which would be {}",
+                title(plan),
+                plan.would_be
+            ));
         }
     }
     if !lines.is_empty() {
@@ -91,72 +101,83 @@ fn write_calldata(plans: &[CardPlan], output: Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(plans: &[CardPlan], output: Output, format: Format, calldata: Option<&Path>) -> anyhow::Result<Exit> {
+fn write(
+    plans: &[CardPublicationPlan],
+    output: OutputSink,
+    format: OutputFormat,
+    calldata: Option<&Path>,
+) -> anyhow::Result<ExitStatus> {
     let palette = output.palette();
-    let mut results = Results::named(output, format, plans.len());
-    let mut worst = Exit::Trusted;
+    let mut results = ResultWriter::requested_results(output, format, plans.len());
+    let mut worst = ExitStatus::Trusted;
     for (at, plan) in plans.iter().enumerate() {
         worst = worst.max(plan.would_be.into());
         results.push(plan, |format| match format {
-            Format::Short => short(plan, &palette),
-            _ if at > 0 => format!("\n{}", people(plan, &palette, calldata)),
-            _ => people(plan, &palette, calldata),
+            OutputFormat::Short => format_short(plan, &palette),
+            _ if at > 0 => format!("\n{}", format_text(plan, &palette, calldata)),
+            _ => format_text(plan, &palette, calldata),
         })?;
     }
     results.finish()?;
     Ok(worst)
 }
 
-fn notes(publication: &Publication, hidden: &[String]) {
+fn print_notes(publication: &UnixFsPublication, hidden: &[String]) {
     report_unreadable(publication);
     if let Some(first) = hidden.first() {
         let count = hidden.len();
-        notice::note(format_args!("note: {count} hidden left out, as importers do; {} is one", Foreign::new(first)));
+        notice::print_notice(format_args!(
+            "note: {count} hidden left out, as importers do; {} is one",
+            UntrustedText::new(first)
+        ));
     }
-    if let Some(first) = publication.ambiguous().next() {
-        notice::note(format_args!(
+    if let Some(first) = publication.ambiguous_files().next() {
+        notice::print_notice(format_args!(
             "note: {} is larger than 256 KiB; the CID is valid only for importers with 1 MiB chunks",
-            Foreign::new(first)
+            UntrustedText::new(first)
         ));
     }
 }
 
 /// Reports names that several cards claim, since a name has one set of records.
-fn report_rivals(plans: &[CardPlan]) {
+fn report_rivals(plans: &[CardPublicationPlan]) {
     let mut seen = BTreeMap::new();
     for name in plans.iter().filter_map(|plan| plan.name.as_deref()) {
         *seen.entry(name).or_insert(0) += 1;
     }
     for (name, count) in seen.into_iter().filter(|(_, count)| *count > 1).take(MAX_NOTES) {
-        notice::note(format_args!("note: {count} cards are bound to {}; set the records of one", Foreign::new(name)));
+        notice::print_notice(format_args!(
+            "note: {count} cards are bound to {}; set the records of one",
+            UntrustedText::new(name)
+        ));
     }
 }
 
-fn report_unreadable(publication: &Publication) {
-    for (path, error) in publication.unreadable().iter().take(MAX_NOTES) {
+fn report_unreadable(publication: &UnixFsPublication) {
+    for (path, error) in publication.unreadable_json_files().iter().take(MAX_NOTES) {
         if !path.is_empty() {
-            notice::note(format_args!(
+            notice::print_notice(format_args!(
                 "note: not read as a card: {}: {}",
-                Foreign::new(path),
-                Foreign::new(&error.to_string())
+                UntrustedText::new(path),
+                UntrustedText::new(&error.to_string())
             ));
         }
     }
 }
 
-fn short(plan: &CardPlan, palette: &Palette) -> String {
-    let style = palette.state(plan.would_be);
+fn format_short(plan: &CardPublicationPlan, palette: &Palette) -> String {
+    let style = palette.state_style(plan.would_be);
     let codes: Vec<&str> = plan.reasons.iter().map(|reason| reason.code.slug()).collect();
     format!("{style}would be {}{style:#}  {}  {}\n", plan.would_be, title(plan), codes.join(","))
 }
 
-fn title(plan: &CardPlan) -> String {
+fn title(plan: &CardPublicationPlan) -> String {
     let name = plan.name.as_deref().or(plan.path.as_deref()).unwrap_or("the card");
-    Foreign::new(name).to_string()
+    UntrustedText::new(name).to_string()
 }
 
-fn people(plan: &CardPlan, palette: &Palette, calldata: Option<&Path>) -> String {
-    let style = palette.state(plan.would_be);
+fn format_text(plan: &CardPublicationPlan, palette: &Palette, calldata: Option<&Path>) -> String {
+    let style = palette.state_style(plan.would_be);
     let name = title(plan);
     let mut text = format!("plan for {name}: {style}would be {}{style:#}\n", plan.would_be);
     for reason in &plan.reasons {
@@ -167,7 +188,7 @@ fn people(plan: &CardPlan, palette: &Palette, calldata: Option<&Path>) -> String
         text.push('\n');
     }
     let path = plan.path.as_deref().unwrap_or("none: the CID is the card");
-    let _ = writeln!(text, "  cid     {}\n  path    {}", plan.cid, Foreign::new(path));
+    let _ = writeln!(text, "  cid     {}\n  path    {}", plan.cid, UntrustedText::new(path));
     for (profile, cid) in plan.cids.iter().filter(|(_, cid)| **cid != plan.cid) {
         let _ =
             writeln!(text, "  or      {cid} if your importer follows {profile}: plan again with --import {profile}");
@@ -177,28 +198,29 @@ fn people(plan: &CardPlan, palette: &Palette, calldata: Option<&Path>) -> String
         let _ = writeln!(text, "  {depth:<9}would be {state}");
     }
     let heading =
-        if plan.would_be == State::Trusted { "records to set" } else { "records of this card, not to be set" };
+        if plan.would_be == TrustState::Trusted { "records to set" } else { "records of this card, not to be set" };
     let _ = writeln!(text, "\n{heading}:");
     for (key, value) in &plan.records {
         let _ = match unsafe_in_value(value) {
             // An escaped value would be another record.
             None if value.len() <= MAX_RECORD_BYTES => writeln!(text, "  {key}={value}"),
             None => writeln!(text, "  {key}: {} bytes, too long to be shown; -o json has it", value.len()),
-            Some(_) => writeln!(text, "  {key}: not to be set; it reads {}", Foreign::new(value)),
+            Some(_) => writeln!(text, "  {key}: not to be set; it reads {}", UntrustedText::new(value)),
         };
     }
-    for PaymentRecord { record, value, .. } in &plan.payment_records {
+    for PlannedPaymentRecord { record, value, .. } in &plan.payment_records {
         let _ = value.as_ref().map_or(Ok(()), |value| writeln!(text, "  {record}={value}"));
     }
     if let (Some(manager), Some(_)) = (&plan.manager, &plan.calldata) {
         let _ = writeln!(text, "\nset them by hand at {manager}");
         let _ = match calldata {
-            Some(file) => writeln!(text, "or at once, with the call data in {}", input::shown(file)),
+            Some(file) => writeln!(text, "or at once, with the call data in {}", input::escaped_path(file)),
             None => writeln!(text, "or at once, with the call data that --calldata FILE writes"),
         };
     }
     text.push_str("\nto be paid, set these too:\n");
-    for PaymentRecord { record, says, .. } in plan.payment_records.iter().filter(|record| record.value.is_none()) {
+    for PlannedPaymentRecord { record, says, .. } in plan.payment_records.iter().filter(|record| record.value.is_none())
+    {
         let _ = writeln!(text, "  {record:<20} {says}");
     }
     let _ = writeln!(text, "\n{style}{}{style:#}", advice(plan, &name));
@@ -206,48 +228,48 @@ fn people(plan: &CardPlan, palette: &Palette, calldata: Option<&Path>) -> String
 }
 
 /// One sentence that states what to do. It must not sound like a verdict.
-fn advice(plan: &CardPlan, name: &str) -> String {
-    let profile = Foreign::new(&plan.profile);
+fn advice(plan: &CardPublicationPlan, name: &str) -> String {
+    let profile = UntrustedText::new(&plan.profile);
     let near = match plan.near_misses.first() {
-        Some(near) => format!(", or plan for --profile {}, under which it would be trusted", Foreign::new(near)),
+        Some(near) => format!(", or plan for --profile {}, under which it would be trusted", UntrustedText::new(near)),
         None => String::new(),
     };
     match plan.would_be {
-        State::Trusted => {
-            let flags = flags(plan);
+        TrustState::Trusted => {
+            let flags = verify_flags(plan);
             format!(
                 "This is a plan, not a verdict: publish the CID, set the records on {name}, then ask `clresolve {flags}{}`; it would be trusted under {profile}.",
-                in_shell(plan.name.as_deref().unwrap_or("NAME"))
+                shell_quote(plan.name.as_deref().unwrap_or("NAME"))
             )
         }
-        State::Untrusted | State::Indeterminate => {
+        TrustState::Untrusted | TrustState::Indeterminate => {
             format!("Do not publish yet: under {profile} {name} would be {}; fix the card first{near}.", plan.would_be)
         }
     }
 }
 
 /// The options with which `verify` applies the same rules, each followed by a space.
-fn flags(plan: &CardPlan) -> String {
+fn verify_flags(plan: &CardPublicationPlan) -> String {
     let mut flags = String::new();
     if plan.profile != DEFAULT {
-        let _ = write!(flags, "--profile {} ", Foreign::new(&plan.profile));
+        let _ = write!(flags, "--profile {} ", UntrustedText::new(&plan.profile));
     }
-    if plan.depth == Depth::Schemas {
+    if plan.depth == ResolutionDepth::Schemas {
         flags.push_str("--depth schemas ");
     }
     flags
 }
 
 /// Reads a folder like importers do: regular files and folders, except hidden ones.
-struct Reader {
+struct ImportFolderReader {
     nodes: usize,
     bytes: u64,
     hidden: Vec<String>,
 }
 
-impl Reader {
-    fn node(&mut self, path: &Path, depth: usize) -> anyhow::Result<Node> {
-        let shown = || input::shown(path);
+impl ImportFolderReader {
+    fn read_node(&mut self, path: &Path, depth: usize) -> anyhow::Result<FileTreeNode> {
+        let shown = || input::escaped_path(path);
         let read = if clresolve_core::mutant!("symlinks-are-published") { fs::metadata } else { fs::symlink_metadata };
         let kind = read(path).with_context(|| format!("cannot read {}", shown()))?.file_type();
         self.nodes += 1;
@@ -255,7 +277,7 @@ impl Reader {
             bail!("more than {MAX_NODES} files and folders");
         }
         if kind.is_file() {
-            self.file(path).with_context(|| format!("cannot read {}", shown())).map(Node::File)
+            self.read_file(path).with_context(|| format!("cannot read {}", shown())).map(FileTreeNode::File)
         } else if kind.is_symlink() {
             bail!("{} is a symlink; what it leads to is not what would be published", shown());
         } else if !kind.is_dir() {
@@ -263,27 +285,27 @@ impl Reader {
         } else if depth == MAX_DEPTH {
             bail!("{} is deeper than {MAX_DEPTH} folders", shown());
         } else {
-            self.folder(path, depth).map(Node::Folder)
+            self.read_folder(path, depth).map(FileTreeNode::Folder)
         }
     }
 
-    fn folder(&mut self, path: &Path, depth: usize) -> anyhow::Result<BTreeMap<String, Node>> {
-        let shown = input::shown(path);
+    fn read_folder(&mut self, path: &Path, depth: usize) -> anyhow::Result<BTreeMap<String, FileTreeNode>> {
+        let shown = input::escaped_path(path);
         let mut nodes = BTreeMap::new();
         for entry in fs::read_dir(path).with_context(|| format!("cannot read {shown}"))? {
             let entry = entry.with_context(|| format!("cannot read {shown}"))?;
             let Ok(name) = entry.file_name().into_string() else { bail!("a name in {shown} is not UTF-8") };
             if name.starts_with('.') {
-                self.hide(&entry.path())?;
+                self.add_hidden(&entry.path())?;
                 continue;
             }
-            let node = self.node(&entry.path(), depth + 1)?;
+            let node = self.read_node(&entry.path(), depth + 1)?;
             nodes.insert(name, node);
         }
         Ok(nodes)
     }
 
-    fn hide(&mut self, path: &Path) -> anyhow::Result<()> {
+    fn add_hidden(&mut self, path: &Path) -> anyhow::Result<()> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             bail!("more than {MAX_NODES} files and folders");
@@ -292,7 +314,7 @@ impl Reader {
         Ok(())
     }
 
-    fn file(&mut self, path: &Path) -> anyhow::Result<Bytes> {
+    fn read_file(&mut self, path: &Path) -> anyhow::Result<Bytes> {
         let left = MAX_BYTES - self.bytes;
         let mut bytes = Vec::new();
         fs::File::open(path)?.take(left + 1).read_to_end(&mut bytes)?;

@@ -10,9 +10,9 @@ use super::notice;
 const TICK: Duration = Duration::from_millis(120);
 
 /// The line. Dropping it removes it.
-pub(super) struct Progress(ProgressBar);
+pub(super) struct ProgressLine(ProgressBar);
 
-impl Progress {
+impl ProgressLine {
     /// Shows `message`. Does nothing if standard error is not a terminal, or with `--quiet`.
     pub(super) fn start(message: String) -> Self {
         if notice::is_quiet() {
@@ -27,7 +27,7 @@ impl Progress {
 
     /// Shows a progress bar with the rate and the remaining time, or only a counter if `total` is unknown. Does nothing
     /// if standard error is not a terminal, or with `--quiet`.
-    pub(super) fn counting(total: Option<u64>) -> Self {
+    pub(super) fn start_counter(total: Option<u64>) -> Self {
         if notice::is_quiet() {
             return Self(ProgressBar::hidden());
         }
@@ -39,7 +39,7 @@ impl Progress {
             let style = ProgressStyle::with_template(template).expect("the templates are well-formed");
             bar.set_style(style.with_key("pace", |state: &ProgressState, line: &mut dyn Write| {
                 // Only the display would be incomplete.
-                let _ = line.write_str(&Pace::of(state).to_string());
+                let _ = line.write_str(&ProgressRate::from_state(state).to_string());
             }));
             bar.enable_steady_tick(TICK);
         }
@@ -56,7 +56,7 @@ impl Progress {
     }
 
     /// Hides the line while `write` runs.
-    pub(super) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub(super) fn with_line_hidden<T>(&self, write: impl FnOnce() -> T) -> T {
         self.0.suspend(write)
     }
 }
@@ -64,20 +64,20 @@ impl Progress {
 /// Below this rate per second, the rate is shown per minute.
 const SLOW: f64 = 0.1;
 
-struct Pace {
+struct ProgressRate {
     per_second: f64,
     /// Number of remaining items and the estimated time, if the total is known.
     left: Option<(u64, Duration)>,
 }
 
-impl Pace {
-    fn of(state: &ProgressState) -> Self {
+impl ProgressRate {
+    fn from_state(state: &ProgressState) -> Self {
         let left = state.len().map(|total| (total.saturating_sub(state.pos()), state.eta()));
         Self { per_second: state.per_sec(), left }
     }
 }
 
-impl std::fmt::Display for Pace {
+impl std::fmt::Display for ProgressRate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Before the first item, there is no estimate.
         let is_known = self.per_second > 0.0;
@@ -95,7 +95,7 @@ impl std::fmt::Display for Pace {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
@@ -107,7 +107,7 @@ mod tests {
 
     fn pace(per_second: f64, left: Option<(u64, u64)>) -> String {
         let left = left.map(|(left, seconds)| (left, Duration::from_secs(seconds)));
-        Pace { per_second, left }.to_string()
+        ProgressRate { per_second, left }.to_string()
     }
 
     #[test]

@@ -1,49 +1,53 @@
 //! `cards project`: converts a trusted agent's card to A2A.
 
-use clresolve_bundle::signed::Signer;
+use clresolve_bundle::signed::VerdictIssuer;
 use clresolve_cards::lint;
 use clresolve_cards::project::signed_a2a_card;
 use clresolve_cards::system::CardSystem;
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::sign;
 
-use super::args::{ProjectArgs, Projection};
-use super::exit::Exit;
-use super::output::{self, Output};
-use super::progress::Progress;
-use super::render::{self, Objections};
-use super::verify::waiting_for;
-use super::world::World;
+use super::args::{ProjectCardArguments, ProjectionTarget};
+use super::exit::ExitStatus;
+use super::output::{self, OutputSink};
+use super::progress::ProgressLine;
+use super::render::{self, AgentObjections};
+use super::verify::progress_message;
+use super::world::CommandContext;
 
-pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: ProjectCardArguments) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(write_card(args))
 }
 
-async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.out)?;
-    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open_with(&args.world, args.sign.try_into()?).await?;
-    world.check_now()?;
-    let signer = sign::open(&world.config.sign)?;
+async fn write_card(args: ProjectCardArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.out)?;
+    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let world = CommandContext::open_with(&args.world, args.sign.try_into()?).await?;
+    world.check_decides_now()?;
+    let signer = sign::open_signer(&world.config.sign)?;
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
-    let Projection::A2a = args.to;
-    match signed_a2a_card(&resolution, &world.config.gate.policy(), signer.as_ref().map(Signer::key)) {
+    let ProjectionTarget::A2a = args.to;
+    match signed_a2a_card(&resolution, &world.config.gate.policy(), signer.as_ref().map(VerdictIssuer::key)) {
         Ok(card) => {
-            let text = output::json(&card)? + "\n";
-            output.write_whole(lint::ordered(&text, CardSystem::A2a).unwrap_or(text).as_bytes())?;
-            Ok(Exit::Trusted)
+            let text = output::pretty_json(&card)? + "\n";
+            output.write_whole(lint::reorder_members(&text, CardSystem::A2a).unwrap_or(text).as_bytes())?;
+            Ok(ExitStatus::Trusted)
         }
-        Err(code) if resolution.verdict().state == State::Trusted => {
+        Err(code) if resolution.verdict().state == TrustState::Trusted => {
             anstream::eprintln!("clresolve: no card is written: {code}; `clresolve explain {code}` says more");
-            Ok(Exit::Untrusted)
+            Ok(ExitStatus::Untrusted)
         }
         Err(_) => {
             anstream::eprint!(
                 "{}",
-                render::walk(resolution.verdict(), Objections::default(), &render::Palette::plain())
+                render::format_walk(resolution.verdict(), AgentObjections::default(), &render::Palette::plain())
             );
-            Ok(if resolution.verdict().state == State::Untrusted { Exit::Untrusted } else { Exit::Indeterminate })
+            Ok(if resolution.verdict().state == TrustState::Untrusted {
+                ExitStatus::Untrusted
+            } else {
+                ExitStatus::Indeterminate
+            })
         }
     }
 }

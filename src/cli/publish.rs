@@ -3,29 +3,29 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use clresolve_ipfs::build::ImportProfile;
+use clresolve_ipfs::build::IpfsImportProfile;
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_sandbox::spec::{PlannedCard, PlannedPublication};
-use clresolve_verdict::check::Policy;
+use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::profile::DEFAULT;
 use jiff::Timestamp;
 
 use super::input;
-use super::plan::publication;
-use crate::plan::{Declared, Rules, plan};
+use super::plan::read_publication;
+use crate::plan::{PredictionRules, PublisherDeclarations, plan};
 
 /// The cards of a folder or a single card, with the records that `plan` prints.
-pub(super) fn planned(target: &Path) -> anyhow::Result<PlannedPublication> {
-    let (publication, _) = publication(target, ImportProfile::UnixfsV1)?;
+pub(super) fn plan_publication(target: &Path) -> anyhow::Result<PlannedPublication> {
+    let (publication, _) = read_publication(target, IpfsImportProfile::UnixfsV1)?;
     let profiles = Sandbox::profiles();
     let profile = profiles.get(DEFAULT).context("the default profile is missing")?;
-    let policy = Policy::default();
-    let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
-    let plans = plan(&publication, Declared::default(), rules)?;
+    let policy = JudgementPolicy::default();
+    let rules = PredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
+    let plans = plan(&publication, PublisherDeclarations::default(), rules)?;
     let mut cards = Vec::new();
-    for (path, planned) in publication.cards().into_iter().zip(plans) {
-        let (Some(name), Some(card)) = (planned.name, publication.bytes(path)) else {
-            let target = input::shown(target);
+    for (path, planned) in publication.card_paths().into_iter().zip(plans) {
+        let (Some(name), Some(card)) = (planned.name, publication.file_bytes(path)) else {
+            let target = input::escaped_path(target);
             bail!("--publish {target}: a card has no usable ENS name; `clresolve lint {target}` reports its defects");
         };
         let records = planned.records.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();

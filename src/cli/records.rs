@@ -5,72 +5,76 @@ use std::fmt::Write as _;
 use alloy_primitives::hex;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{AddressRecord, EndpointRecord, PaymentRecords};
-use clresolve_core::reading::{Answer, ChainError, Reading};
-use clresolve_core::reason::Code;
-use clresolve_core::records::{Key, Record, RecordSet};
-use clresolve_core::text::Foreign;
+use clresolve_core::reading::{ChainError, EnsAnswer, NameReading};
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::text::UntrustedText;
 use serde_json::{Map, Value, json};
 
-use super::args::{Format, RecordsArgs};
-use super::exit::Exit;
+use super::args::{OutputFormat, RecordsArguments};
+use super::exit::ExitStatus;
 use super::names;
-use super::output::{Output, Results};
-use super::progress::Progress;
-use super::verify::waiting_for;
-use super::world::World;
+use super::output::{OutputSink, ResultWriter};
+use super::progress::ProgressLine;
+use super::verify::progress_message;
+use super::world::CommandContext;
 
 const NOT_JUDGED: &str = "Raw records: nothing here is judged, and nothing proven about the agent.";
 
-enum Failure {
+enum RecordsReadError {
     /// The input is not an ENS name. Contains the cause.
     Name(String),
     /// Reading the chain failed or timed out. Contains the cause.
     Chain(String),
 }
 
-pub(super) fn run(args: RecordsArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: RecordsArguments) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(show(args))
 }
 
-async fn show(args: RecordsArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.output.out)?;
-    let names = names::given(args.names)?;
-    let mut results = Results::named(output, args.output.form(), names.len());
-    let progress = Progress::start(waiting_for(&names));
-    let world = World::open(&args.world).await?;
-    let mut worst = Exit::Trusted;
+async fn show(args: RecordsArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.output.out)?;
+    let names = names::expand_stdin_names(args.names)?;
+    let mut results = ResultWriter::requested_results(output, args.output.output_format(), names.len());
+    let progress = ProgressLine::start(progress_message(&names));
+    let world = CommandContext::open(&args.world).await?;
+    let mut worst = ExitStatus::Trusted;
     for input in &names {
         let answer = read(&world, input).await;
-        worst = worst.max(exit(&answer));
-        progress.aside(|| results.push(&value(input, &answer), |format| text(input, &answer, format)))?;
+        worst = worst.max(exit_status(&answer));
+        progress.with_line_hidden(|| {
+            results.push(&json_output(input, &answer), |format| format_text(input, &answer, format))
+        })?;
     }
     results.finish()?;
     Ok(worst)
 }
 
-async fn read(world: &World, input: &str) -> Result<Reading, Failure> {
-    let name = EnsName::parse(input).map_err(|e| Failure::Name(e.to_string()))?;
-    let failed = |e: ChainError| Failure::Chain(e.to_string());
-    match tokio::time::timeout(world.config.timeout, world.resolver.records(&name)).await {
+async fn read(world: &CommandContext, input: &str) -> Result<NameReading, RecordsReadError> {
+    let name = EnsName::parse(input).map_err(|e| RecordsReadError::Name(e.to_string()))?;
+    let failed = |e: ChainError| RecordsReadError::Chain(e.to_string());
+    match tokio::time::timeout(world.config.timeout, world.resolver.read_records(&name)).await {
         Ok(reading) => reading.map_err(failed),
-        Err(_) => Err(Failure::Chain("the time limit passed".to_owned())),
+        Err(_) => Err(RecordsReadError::Chain("the time limit passed".to_owned())),
     }
 }
 
-const fn exit(answer: &Result<Reading, Failure>) -> Exit {
+const fn exit_status(answer: &Result<NameReading, RecordsReadError>) -> ExitStatus {
     match answer {
-        Ok(Reading { answer: Answer::Records(_), .. }) => Exit::Trusted,
-        Ok(_) | Err(Failure::Name(_)) => Exit::Untrusted,
-        Err(Failure::Chain(_)) => Exit::Indeterminate,
+        Ok(NameReading { answer: EnsAnswer::Records(_), .. }) => ExitStatus::Trusted,
+        Ok(_) | Err(RecordsReadError::Name(_)) => ExitStatus::Untrusted,
+        Err(RecordsReadError::Chain(_)) => ExitStatus::Indeterminate,
     }
 }
 
-fn value(input: &str, answer: &Result<Reading, Failure>) -> Value {
+fn json_output(input: &str, answer: &Result<NameReading, RecordsReadError>) -> Value {
     let mut value = json!({ "name": input, "judged": false });
     let more = match answer {
-        Err(Failure::Name(error)) => json!({ "answer": "error", "code": Code::NameInvalid, "error": error }),
-        Err(Failure::Chain(error)) => json!({ "answer": "error", "error": error }),
-        Ok(reading) => of_reading(reading),
+        Err(RecordsReadError::Name(error)) => {
+            json!({ "answer": "error", "code": ReasonCode::NameInvalid, "error": error })
+        }
+        Err(RecordsReadError::Chain(error)) => json!({ "answer": "error", "error": error }),
+        Ok(reading) => reading_json(reading),
     };
     if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
         value.extend(more);
@@ -78,46 +82,46 @@ fn value(input: &str, answer: &Result<Reading, Failure>) -> Value {
     value
 }
 
-fn of_reading(reading: &Reading) -> Value {
+fn reading_json(reading: &NameReading) -> Value {
     let block = &reading.block;
     let mut value = json!({
-        "answer": word(&reading.answer),
+        "answer": answer_word(&reading.answer),
         "block": { "number": block.number, "hash": block.hash, "timestamp": block.timestamp },
         "proof": reading.proof,
         "holder": reading.holder,
         "expiry": reading.expiry,
     });
     match &reading.answer {
-        Answer::Unregistered => {}
-        Answer::NoResolver(resolver) => value["resolver"] = json!(resolver),
-        Answer::Records(found) => {
+        EnsAnswer::Unregistered => {}
+        EnsAnswer::NoResolver(resolver) => value["resolver"] = json!(resolver),
+        EnsAnswer::Records(found) => {
             value["resolver"] = json!(found.resolver);
             value["wildcard"] = json!(found.wildcard.as_ref().map(EnsName::as_str));
             value["offchain"] = json!(found.offchain);
-            value["records"] = Value::Object(of_records(&found.records));
-            value["addresses"] = Value::Object(of_addresses(&found.payment));
-            value["endpoints"] = Value::Object(of_endpoints(&found.payment));
+            value["records"] = Value::Object(records_json(&found.records));
+            value["addresses"] = Value::Object(addresses_json(&found.payment));
+            value["endpoints"] = Value::Object(endpoints_json(&found.payment));
         }
     }
     value
 }
 
-fn of_records(records: &RecordSet) -> Map<String, Value> {
-    Key::ALL.into_iter().map(|key| (key.to_string(), of_record(records.get(key)))).collect()
+fn records_json(records: &RecordSet) -> Map<String, Value> {
+    RecordKey::ALL.into_iter().map(|key| (key.to_string(), record_json(records.get(key)))).collect()
 }
 
 /// A string for a text, null for an unset record, and `{"hex": …}` for bytes that are not UTF-8.
-fn of_record(record: &Record) -> Value {
+fn record_json(record: &TextRecord) -> Value {
     match record {
-        Record::Absent => Value::Null,
-        Record::Text(text) => json!(text),
-        Record::NotUtf8(bytes) => json!({ "hex": hex::encode_prefixed(bytes) }),
+        TextRecord::Absent => Value::Null,
+        TextRecord::Text(text) => json!(text),
+        TextRecord::NotUtf8(bytes) => json!({ "hex": hex::encode_prefixed(bytes) }),
     }
 }
 
 /// By coin type: a string for an address, null if unset, `{"hex": …}` if malformed, and `{"error": …}` if it could not
 /// be read.
-fn of_addresses(payment: &PaymentRecords) -> Map<String, Value> {
+fn addresses_json(payment: &PaymentRecords) -> Map<String, Value> {
     let one = |record: &AddressRecord| match record {
         AddressRecord::Absent => Value::Null,
         AddressRecord::Address(address) => json!(address.to_string()),
@@ -128,42 +132,47 @@ fn of_addresses(payment: &PaymentRecords) -> Map<String, Value> {
 }
 
 /// Like the records, and `{"error": …}` if it could not be read.
-fn of_endpoints(payment: &PaymentRecords) -> Map<String, Value> {
+fn endpoints_json(payment: &PaymentRecords) -> Map<String, Value> {
     let one = |record: &EndpointRecord| match record {
-        EndpointRecord::Read(record) => of_record(record),
+        EndpointRecord::Read(record) => record_json(record),
         EndpointRecord::Failed(cause) => json!({ "error": cause.to_string() }),
     };
     payment.endpoints.iter().map(|(key, record)| (key.to_string(), one(record))).collect()
 }
 
-const fn word(answer: &Answer) -> &'static str {
+const fn answer_word(answer: &EnsAnswer) -> &'static str {
     match answer {
-        Answer::Unregistered => "unregistered",
-        Answer::NoResolver(_) => "no-resolver",
-        Answer::Records(_) => "records",
+        EnsAnswer::Unregistered => "unregistered",
+        EnsAnswer::NoResolver(_) => "no-resolver",
+        EnsAnswer::Records(_) => "records",
     }
 }
 
-fn text(input: &str, answer: &Result<Reading, Failure>, format: Format) -> String {
-    let name = Foreign::new(input);
+fn format_text(input: &str, answer: &Result<NameReading, RecordsReadError>, format: OutputFormat) -> String {
+    let name = UntrustedText::new(input);
     let reading = match answer {
         Ok(reading) => reading,
-        Err(Failure::Name(error)) => return format!("{name}  {}: {}\n", Code::NameInvalid, Foreign::new(error)),
-        Err(Failure::Chain(error)) => return format!("{name}  could not be read: {}\n", Foreign::new(error)),
+        Err(RecordsReadError::Name(error)) => {
+            return format!("{name}  {}: {}\n", ReasonCode::NameInvalid, UntrustedText::new(error));
+        }
+        Err(RecordsReadError::Chain(error)) => {
+            return format!("{name}  could not be read: {}\n", UntrustedText::new(error));
+        }
     };
     let set = match &reading.answer {
-        Answer::Records(found) => found.records.iter().filter(|(_, r)| **r != Record::Absent).count(),
-        Answer::Unregistered | Answer::NoResolver(_) => 0,
+        EnsAnswer::Records(found) => found.records.iter().filter(|(_, r)| **r != TextRecord::Absent).count(),
+        EnsAnswer::Unregistered | EnsAnswer::NoResolver(_) => 0,
     };
-    if format == Format::Short {
-        return format!("{}  {name}  {set} set, block {}\n", word(&reading.answer), reading.block.number);
+    if format == OutputFormat::Short {
+        return format!("{}  {name}  {set} set, block {}\n", answer_word(&reading.answer), reading.block.number);
     }
     let mut text = format!("{name}  block {}, {}\n", reading.block.number, reading.block.timestamp);
     match &reading.answer {
-        Answer::Unregistered => text.push_str("  the name is not registered\n"),
-        Answer::NoResolver(_) => text.push_str("  the name has no resolver\n"),
-        Answer::Records(found) => {
-            let of = found.wildcard.as_ref().map_or_else(String::new, |w| format!(" of {}", Foreign::new(w.as_str())));
+        EnsAnswer::Unregistered => text.push_str("  the name is not registered\n"),
+        EnsAnswer::NoResolver(_) => text.push_str("  the name has no resolver\n"),
+        EnsAnswer::Records(found) => {
+            let of =
+                found.wildcard.as_ref().map_or_else(String::new, |w| format!(" of {}", UntrustedText::new(w.as_str())));
             let off = if found.offchain { ", off chain" } else { "" };
             let _ = writeln!(text, "  resolver {}{of}{off}", found.resolver);
             write_records(&mut text, &found.records);
@@ -175,18 +184,18 @@ fn text(input: &str, answer: &Result<Reading, Failure>, format: Format) -> Strin
 }
 
 fn write_records(text: &mut String, records: &RecordSet) {
-    for key in Key::ALL {
+    for key in RecordKey::ALL {
         write_record(text, key.as_str(), records.get(key));
     }
 }
 
-fn write_record(text: &mut String, key: &str, record: &Record) {
+fn write_record(text: &mut String, key: &str, record: &TextRecord) {
     let _ = match record {
-        Record::Absent => writeln!(text, "  {key:<28} (not set)"),
-        Record::Text(value) => writeln!(text, "  {key:<28} {}", Foreign::new(value)),
-        Record::NotUtf8(bytes) => {
+        TextRecord::Absent => writeln!(text, "  {key:<28} (not set)"),
+        TextRecord::Text(value) => writeln!(text, "  {key:<28} {}", UntrustedText::new(value)),
+        TextRecord::NotUtf8(bytes) => {
             let hex = hex::encode_prefixed(bytes);
-            writeln!(text, "  {key:<28} (not UTF-8) {}", Foreign::new(&hex))
+            writeln!(text, "  {key:<28} (not UTF-8) {}", UntrustedText::new(&hex))
         }
     };
 }
@@ -210,27 +219,29 @@ fn write_payment(text: &mut String, payment: &PaymentRecords) {
 }
 
 fn write_failure(text: &mut String, key: &str, cause: &ChainError) -> std::fmt::Result {
-    writeln!(text, "  {key:<28} (not read) {}", Foreign::new(&cause.to_string()))
+    writeln!(text, "  {key:<28} (not read) {}", UntrustedText::new(&cause.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use alloy_primitives::{Address, B256};
     use clresolve_core::payment::{CoinType, EndpointRecordKey};
-    use clresolve_core::reading::{Block, Found, Grade, Holder, Proof, ResolverFault};
+    use clresolve_core::reading::{
+        ChainBlock, NameHolder, ProofGrade, ProofStrength, ResolvedRecords, ResolverContractError,
+    };
     use jiff::Timestamp;
 
     use super::*;
 
-    fn reading(answer: Answer) -> Reading {
-        Reading {
-            block: Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH },
+    fn reading(answer: EnsAnswer) -> NameReading {
+        NameReading {
+            block: ChainBlock { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH },
             answer,
             latest: None,
             newest: None,
-            holder: Holder::Nobody,
+            holder: NameHolder::Nobody,
             expiry: None,
-            proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false },
+            proof: ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: false },
             endpoints: vec!["rpc".to_owned()],
             contradicted_by: Vec::new(),
             failed_endpoints: Vec::new(),
@@ -238,8 +249,8 @@ mod tests {
     }
 
     fn payment() -> PaymentRecords {
-        let cause = ChainError::Resolver(ResolverFault::Reverted("a\nb".to_owned()));
-        let chain = |id| CoinType::of_chain(id).expect("an EVM chain");
+        let cause = ChainError::Resolver(ResolverContractError::Reverted("a\nb".to_owned()));
+        let chain = |id| CoinType::for_chain(id).expect("an EVM chain");
         PaymentRecords {
             addresses: [
                 (CoinType::ETHER, AddressRecord::Address(Address::ZERO)),
@@ -249,18 +260,21 @@ mod tests {
             ]
             .into(),
             endpoints: [
-                (EndpointRecordKey::Runtime, EndpointRecord::Read(Record::Text("https://a\u{202e}".to_owned()))),
+                (EndpointRecordKey::Runtime, EndpointRecord::Read(TextRecord::Text("https://a\u{202e}".to_owned()))),
                 (EndpointRecordKey::Web, EndpointRecord::Failed(cause)),
-                (EndpointRecordKey::Mcp, EndpointRecord::Read(Record::Absent)),
+                (EndpointRecordKey::Mcp, EndpointRecord::Read(TextRecord::Absent)),
             ]
             .into(),
             offchain: false,
         }
     }
 
-    fn records() -> Answer {
-        let records = [(Key::Entry, Record::Text("x402://a\nb".to_owned())), (Key::Owner, Record::NotUtf8(vec![0xff]))];
-        Answer::Records(Found {
+    fn records() -> EnsAnswer {
+        let records = [
+            (RecordKey::Entry, TextRecord::Text("x402://a\nb".to_owned())),
+            (RecordKey::Owner, TextRecord::NotUtf8(vec![0xff])),
+        ];
+        EnsAnswer::Records(ResolvedRecords {
             resolver: Address::ZERO,
             wildcard: EnsName::parse("b.eth").ok(),
             offchain: false,
@@ -271,7 +285,7 @@ mod tests {
 
     #[test]
     fn records_are_shown_escaped_and_not_judged() {
-        let text = text("a.b.eth", &Ok(reading(records())), Format::Text);
+        let text = format_text("a.b.eth", &Ok(reading(records())), OutputFormat::Text);
         assert!(text.contains("  cl.entry                     x402://a\\u{a}b\n"), "{text}");
         assert!(text.contains("  cl.owner                     (not UTF-8) 0xff\n"), "{text}");
         assert!(text.contains("  cl.agentcard                 (not set)\n"), "{text}");
@@ -292,17 +306,17 @@ mod tests {
 
     #[test]
     fn absence_failure_and_error_differ() {
-        let unregistered = Ok(reading(Answer::Unregistered));
-        let failed = Err(Failure::Chain("down".to_owned()));
-        let invalid = Err(Failure::Name("bad".to_owned()));
+        let unregistered = Ok(reading(EnsAnswer::Unregistered));
+        let failed = Err(RecordsReadError::Chain("down".to_owned()));
+        let invalid = Err(RecordsReadError::Name("bad".to_owned()));
         assert_eq!(
-            [&unregistered, &failed, &invalid].map(exit),
-            [Exit::Untrusted, Exit::Indeterminate, Exit::Untrusted]
+            [&unregistered, &failed, &invalid].map(exit_status),
+            [ExitStatus::Untrusted, ExitStatus::Indeterminate, ExitStatus::Untrusted]
         );
-        assert_eq!(value("a.eth", &unregistered)["answer"], "unregistered");
-        assert_eq!(value("a.eth", &failed)["answer"], "error");
-        assert_eq!(value("a b", &invalid)["code"], "name-invalid");
-        let found = value("a.eth", &Ok(reading(records())));
+        assert_eq!(json_output("a.eth", &unregistered)["answer"], "unregistered");
+        assert_eq!(json_output("a.eth", &failed)["answer"], "error");
+        assert_eq!(json_output("a b", &invalid)["code"], "name-invalid");
+        let found = json_output("a.eth", &Ok(reading(records())));
         assert_eq!(found["judged"], false);
         assert_eq!(found["records"]["cl.owner"]["hex"], "0xff");
         assert!(found["records"]["cl.agentcard"].is_null());

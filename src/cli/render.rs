@@ -1,16 +1,16 @@
-//! Formats verdicts for people. All foreign text goes through [`Foreign`].
+//! Formats verdicts for people. All foreign text goes through [`UntrustedText`].
 
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
-use clresolve_core::reason::{Effect, Fixer, Reason, Step, title_of};
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
+use clresolve_core::reason::{FixerRole, Reason, ReasonEffect, ResolutionStep, title_of};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
 use clresolve_verdict::build::IN_PARALLEL_WITH;
 use clresolve_verdict::check::records::NO_NETWORK;
-use clresolve_verdict::verdict::{Anchor, CardDigest, Identity, Status, StepReport, Verdict};
+use clresolve_verdict::verdict::{AgentIdentity, CardReference, ChainAnchor, StepReport, StepStatus, Verdict};
 
 /// Maximum number of evidence lines per step. Only repeated foreign lists exceed it.
 const MAX_EVIDENCE_LINES: usize = 100;
@@ -56,55 +56,55 @@ impl Palette {
         }
     }
 
-    pub(super) const fn effect(&self, effect: Effect) -> Style {
+    pub(super) const fn effect_style(&self, effect: ReasonEffect) -> Style {
         match effect {
-            Effect::Fail => self.bad,
-            Effect::Unknown => self.unsure,
-            Effect::Warn => self.dim,
+            ReasonEffect::Fail => self.bad,
+            ReasonEffect::Unknown => self.unsure,
+            ReasonEffect::Warn => self.dim,
         }
     }
 
-    pub(super) const fn state(&self, state: State) -> Style {
+    pub(super) const fn state_style(&self, state: TrustState) -> Style {
         match state {
-            State::Trusted => self.good,
-            State::Untrusted => self.bad,
-            State::Indeterminate => self.unsure,
+            TrustState::Trusted => self.good,
+            TrustState::Untrusted => self.bad,
+            TrustState::Indeterminate => self.unsure,
         }
     }
 
-    const fn status(&self, status: Status) -> Style {
+    const fn status_style(&self, status: StepStatus) -> Style {
         match status {
-            Status::Pass => self.good,
-            Status::Fail => self.bad,
-            Status::Unknown => self.unsure,
-            Status::Skip => self.dim,
+            StepStatus::Pass => self.good,
+            StepStatus::Fail => self.bad,
+            StepStatus::Unknown => self.unsure,
+            StepStatus::Skip => self.dim,
         }
     }
 }
 
 /// One line: state, name, the entry or the codes that decided, and the codes of warnings.
-pub(super) fn short(verdict: &Verdict, palette: &Palette) -> String {
-    let style = palette.state(verdict.state);
+pub(super) fn format_short(verdict: &Verdict, palette: &Palette) -> String {
+    let style = palette.state_style(verdict.state);
     let rest = match verdict.state {
-        State::Trusted => entry(verdict).map_or_else(String::new, |e| Foreign::new(e).to_string()),
-        State::Untrusted => codes(verdict, Effect::Fail).join(","),
-        State::Indeterminate => codes(verdict, Effect::Unknown).join(","),
+        TrustState::Trusted => entry(verdict).map_or_else(String::new, |e| UntrustedText::new(e).to_string()),
+        TrustState::Untrusted => codes(verdict, ReasonEffect::Fail).join(","),
+        TrustState::Indeterminate => codes(verdict, ReasonEffect::Unknown).join(","),
     };
-    let warnings = warned(verdict, "  ", palette);
+    let warnings = warning_suffix(verdict, "  ", palette);
     format!("{style}{}{style:#}  {}  {rest}{warnings}\n", verdict.state, name(verdict))
 }
 
 /// The codes of warnings at the end of a short line, after `separator`. Empty without warnings.
-pub(super) fn warned(verdict: &Verdict, separator: &str, palette: &Palette) -> String {
-    match codes(verdict, Effect::Warn).join(",") {
+pub(super) fn warning_suffix(verdict: &Verdict, separator: &str, palette: &Palette) -> String {
+    match codes(verdict, ReasonEffect::Warn).join(",") {
         none if none.is_empty() => none,
-        codes => format!("{separator}{0}warn: {codes}{0:#}", palette.effect(Effect::Warn)),
+        codes => format!("{separator}{0}warn: {codes}{0:#}", palette.effect_style(ReasonEffect::Warn)),
     }
 }
 
 /// Objections to an agent with a trusted verdict.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Objections<'a> {
+pub(super) struct AgentObjections<'a> {
     /// A clause for each `--expect-*` that the verdict does not meet.
     pub(super) unmet: &'a [String],
     /// The code with which the gate under the same configuration denies the agent. Also `None` if the verdict is not
@@ -112,9 +112,9 @@ pub(super) struct Objections<'a> {
     pub(super) denied: Option<&'static str>,
 }
 
-impl<'a> Objections<'a> {
+impl<'a> AgentObjections<'a> {
     /// Only the objections of the command line.
-    pub(super) const fn of_expectations(unmet: &'a [String]) -> Self {
+    pub(super) const fn from_unmet(unmet: &'a [String]) -> Self {
         Self { unmet, denied: None }
     }
 
@@ -132,41 +132,46 @@ impl<'a> Objections<'a> {
 }
 
 /// Each step with its mark and result, the reasons, and what to do.
-pub(super) fn walk(verdict: &Verdict, against: Objections<'_>, palette: &Palette) -> String {
-    let mut text = steps(verdict, palette);
-    ending(&mut text, verdict, against, palette);
+pub(super) fn format_walk(verdict: &Verdict, against: AgentObjections<'_>, palette: &Palette) -> String {
+    let mut text = format_steps(verdict, palette);
+    write_ending(&mut text, verdict, against, palette);
     text
 }
 
 /// The name with its state, and each step with its mark and result.
-pub(super) fn steps(verdict: &Verdict, palette: &Palette) -> String {
+pub(super) fn format_steps(verdict: &Verdict, palette: &Palette) -> String {
     let mut text = heading(verdict, palette);
     for step in &verdict.steps {
-        let style = palette.status(step.status);
-        let line = format!("  {style}{}{style:#} {:<12} {}", mark(step.status), step.step.slug(), seen(verdict, step));
+        let style = palette.status_style(step.status);
+        let line = format!(
+            "  {style}{}{style:#} {:<12} {}",
+            mark(step.status),
+            step.step.slug(),
+            step_result_text(verdict, step)
+        );
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
 }
 
-/// Like [`walk`], with all evidence and the time of each step.
-pub(super) fn trace(verdict: &Verdict, against: Objections<'_>, palette: &Palette) -> String {
+/// Like [`format_walk`], with all evidence and the time of each step.
+pub(super) fn format_trace(verdict: &Verdict, against: AgentObjections<'_>, palette: &Palette) -> String {
     let mut text = heading(verdict, palette);
     for step in &verdict.steps {
-        let style = palette.status(step.status);
+        let style = palette.status_style(step.status);
         let _ = writeln!(
             text,
             "  {style}{}{style:#} {:<12} {:>6} ms  {}{}",
             mark(step.status),
             step.step.slug(),
             step.ms,
-            status(step.status),
-            beside(step)
+            status_word(step.status),
+            parallel_steps_text(step)
         );
         let mut evidence = step.evidence.clone();
         evidence.as_object_mut().map(|members| members.remove(IN_PARALLEL_WITH));
         let mut lines = Vec::new();
-        lay_out(&mut lines, "", &evidence, 0);
+        push_evidence_lines(&mut lines, "", &evidence, 0);
         for line in lines.iter().take(MAX_EVIDENCE_LINES) {
             let _ = writeln!(text, "      {line}");
         }
@@ -175,23 +180,32 @@ pub(super) fn trace(verdict: &Verdict, against: Objections<'_>, palette: &Palett
         }
     }
     let dim = palette.dim;
-    let _ = writeln!(text, "  {dim}{}; verdict {}{dim:#}", took(&verdict.steps), Foreign::new(&verdict.id));
-    ending(&mut text, verdict, against, palette);
+    let _ = writeln!(
+        text,
+        "  {dim}{}; verdict {}{dim:#}",
+        total_time_text(&verdict.steps),
+        UntrustedText::new(&verdict.id)
+    );
+    write_ending(&mut text, verdict, against, palette);
     text
 }
 
 /// The steps that ran in parallel with this one.
-fn beside(step: &StepReport) -> String {
+fn parallel_steps_text(step: &StepReport) -> String {
     let others: Vec<_> =
         step.evidence[IN_PARALLEL_WITH].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    if others.is_empty() { String::new() } else { format!(", in parallel with {}", Foreign::new(&others.join(", "))) }
+    if others.is_empty() {
+        String::new()
+    } else {
+        format!(", in parallel with {}", UntrustedText::new(&others.join(", ")))
+    }
 }
 
 /// The total time, and which steps ran in parallel: of these, only the longest counts.
-fn took(steps: &[StepReport]) -> String {
-    let of = |step: Step| steps.iter().find(|report| report.step == step);
-    let asked = |step: &Step| of(*step).is_some_and(|report| report.evidence[IN_PARALLEL_WITH].is_array());
-    let parallel: Vec<Step> = Step::WALK.into_iter().filter(asked).collect();
+fn total_time_text(steps: &[StepReport]) -> String {
+    let of = |step: ResolutionStep| steps.iter().find(|report| report.step == step);
+    let asked = |step: &ResolutionStep| of(*step).is_some_and(|report| report.evidence[IN_PARALLEL_WITH].is_array());
+    let parallel: Vec<ResolutionStep> = ResolutionStep::WALK.into_iter().filter(asked).collect();
     let longest = parallel.iter().filter_map(|step| of(*step)).map(|report| report.ms).max().unwrap_or_default();
     let others = steps.iter().filter(|report| !parallel.contains(&report.step));
     let total = others.map(|report| report.ms).sum::<u64>() + longest;
@@ -203,13 +217,13 @@ fn took(steps: &[StepReport]) -> String {
 }
 
 /// What to do. A trusted verdict is about identity, not payments.
-pub(super) fn advice(verdict: &Verdict, against: Objections<'_>) -> String {
+pub(super) fn advice(verdict: &Verdict, against: AgentObjections<'_>) -> String {
     let name = name(verdict);
     match verdict.state {
-        State::Trusted if !against.is_none() => {
+        TrustState::Trusted if !against.is_none() => {
             format!("Do not call or pay {name}: it is trusted, but {}", against.clauses())
         }
-        State::Trusted => {
+        TrustState::Trusted => {
             let bound = if entry(verdict).is_some() { "this card and entry" } else { "this card" };
             if let Some(block) = chosen_block(verdict) {
                 return format!(
@@ -218,8 +232,8 @@ pub(super) fn advice(verdict: &Verdict, against: Objections<'_>) -> String {
             }
             format!("{name} is bound to {bound}. This does not cover whom to pay: {WHOM_TO_PAY}.")
         }
-        State::Untrusted => refuse(verdict, &name),
-        State::Indeterminate => wait(verdict, &name),
+        TrustState::Untrusted => refusal_advice(verdict, &name),
+        TrustState::Indeterminate => wait_advice(verdict, &name),
     }
 }
 
@@ -238,7 +252,7 @@ pub(super) fn denial(code: &str, verdict: &Verdict) -> String {
     }
 }
 
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrap_words(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is always a line");
@@ -252,8 +266,8 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn refuse(verdict: &Verdict, name: &str) -> String {
-    let mut fails = verdict.reasons.iter().filter(|r| r.effect == Effect::Fail);
+fn refusal_advice(verdict: &Verdict, name: &str) -> String {
+    let mut fails = verdict.reasons.iter().filter(|r| r.effect == ReasonEffect::Fail);
     let Some(reason) = fails.next() else { return format!("Do not call or pay {name}.") };
     let more = match fails.count() {
         0 => String::new(),
@@ -261,26 +275,26 @@ fn refuse(verdict: &Verdict, name: &str) -> String {
     };
     let code = reason.code;
     let mut text = match code.entry().fixer {
-        Fixer::Asker => format!("Check the spelling of {name}, and do not call or pay it ({code}{more})"),
-        Fixer::Publisher => format!("Do not call or pay {name}; its publisher has to fix {code}{more}"),
-        Fixer::Operator => {
+        FixerRole::Asker => format!("Check the spelling of {name}, and do not call or pay it ({code}{more})"),
+        FixerRole::Publisher => format!("Do not call or pay {name}; its publisher has to fix {code}{more}"),
+        FixerRole::Operator => {
             format!("Do not call or pay {name}: the configuration in force does not admit it ({code}{more})")
         }
-        Fixer::Nobody => format!("Do not call or pay {name} yet ({code}{more})"),
+        FixerRole::Nobody => format!("Do not call or pay {name} yet ({code}{more})"),
     };
-    let near = verdict.profile.near_misses.iter().find(|n| n.would_be == State::Trusted);
+    let near = verdict.profile.near_misses.iter().find(|n| n.would_be == TrustState::Trusted);
     if let Some(near) = near {
-        let _ = write!(text, "; if you accept {0}, ask again with --profile {0}", Foreign::new(&near.profile));
+        let _ = write!(text, "; if you accept {0}, ask again with --profile {0}", UntrustedText::new(&near.profile));
     } else {
         let _ = write!(text, "; `clresolve explain {code}` says more");
     }
     text + "."
 }
 
-fn wait(verdict: &Verdict, name: &str) -> String {
-    let mut unknowns = verdict.reasons.iter().filter(|r| r.effect == Effect::Unknown);
+fn wait_advice(verdict: &Verdict, name: &str) -> String {
+    let mut unknowns = verdict.reasons.iter().filter(|r| r.effect == ReasonEffect::Unknown);
     let reason =
-        unknowns.find(|r| r.retryable).or_else(|| verdict.reasons.iter().find(|r| r.effect == Effect::Unknown));
+        unknowns.find(|r| r.retryable).or_else(|| verdict.reasons.iter().find(|r| r.effect == ReasonEffect::Unknown));
     let Some(reason) = reason else { return format!("Do not rely on {name}: not every step could be decided.") };
     let code = reason.code;
     if !reason.retryable {
@@ -290,20 +304,20 @@ fn wait(verdict: &Verdict, name: &str) -> String {
         return format!("{} Nothing is known about {name}; ask again once the network is back.", reason.message);
     }
     let when = verdict.freshness.retry_after.map_or_else(|| "later".to_owned(), |s| format!("in {s} s"));
-    let also = if code.entry().fixer == Fixer::Operator { ", or elsewhere (--rpc, --gateway)" } else { "" };
+    let also = if code.entry().fixer == FixerRole::Operator { ", or elsewhere (--rpc, --gateway)" } else { "" };
     format!("Do not rely on {name} yet ({code}); ask again {when}{also}.")
 }
 
 fn heading(verdict: &Verdict, palette: &Palette) -> String {
-    let (bold, style) = (palette.bold, palette.state(verdict.state));
+    let (bold, style) = (palette.bold, palette.state_style(verdict.state));
     let mut text = format!("{bold}{}{bold:#}  {style}{}{style:#}\n", name(verdict), verdict.state);
     if verdict.name.normalized.as_ref().is_some_and(|normal| *normal != verdict.name.input) {
-        let _ = writeln!(text, "  typed as {}", Foreign::new(&verdict.name.input));
+        let _ = writeln!(text, "  typed as {}", UntrustedText::new(&verdict.name.input));
     }
     text
 }
 
-fn ending(text: &mut String, verdict: &Verdict, against: Objections<'_>, palette: &Palette) {
+fn write_ending(text: &mut String, verdict: &Verdict, against: AgentObjections<'_>, palette: &Palette) {
     for reason in &verdict.reasons {
         text.push('\n');
         write_reason(text, reason, palette);
@@ -312,65 +326,71 @@ fn ending(text: &mut String, verdict: &Verdict, against: Objections<'_>, palette
         .profile
         .near_misses
         .iter()
-        .map(|n| format!("{} under {}", n.would_be, Foreign::new(&n.profile)))
+        .map(|n| format!("{} under {}", n.would_be, UntrustedText::new(&n.profile)))
         .collect();
     if !near.is_empty() {
         let _ = writeln!(
             text,
             "\n  The same evidence is {}; judged here by {}.",
             near.join(", "),
-            Foreign::new(&verdict.profile.id)
+            UntrustedText::new(&verdict.profile.id)
         );
     }
-    let is_denied = verdict.state == State::Trusted && !against.is_none();
-    let style = if is_denied { palette.bad } else { palette.state(verdict.state) };
+    let is_denied = verdict.state == TrustState::Trusted && !against.is_none();
+    let style = if is_denied { palette.bad } else { palette.state_style(verdict.state) };
     let _ = writeln!(text, "\n{style}{}{style:#}", advice(verdict, against));
 }
 
 pub(super) fn write_reason(text: &mut String, reason: &Reason, palette: &Palette) {
-    let style = palette.effect(reason.effect);
+    let style = palette.effect_style(reason.effect);
     let (sign, word) = match reason.effect {
-        Effect::Fail => ('✗', "fail"),
-        Effect::Unknown => ('?', "unknown"),
-        Effect::Warn => ('!', "warn"),
+        ReasonEffect::Fail => ('✗', "fail"),
+        ReasonEffect::Unknown => ('?', "unknown"),
+        ReasonEffect::Warn => ('!', "warn"),
     };
-    let requirement = reason.requirement.as_deref().map_or_else(String::new, |r| format!(", {}", Foreign::new(r)));
-    let place = reason.place.as_deref().map_or_else(String::new, |p| format!(" at {}", Foreign::new(p)));
+    let requirement =
+        reason.requirement.as_deref().map_or_else(String::new, |r| format!(", {}", UntrustedText::new(r)));
+    let place = reason.place.as_deref().map_or_else(String::new, |p| format!(" at {}", UntrustedText::new(p)));
     let _ = writeln!(text, "  {style}{sign} {}{style:#} ({word}{requirement}){place}", reason.code);
-    let _ = writeln!(text, "      {}", Foreign::new(&reason.message));
+    let _ = writeln!(text, "      {}", UntrustedText::new(&reason.message));
     let values = [("expected", &reason.expected), ("observed", &reason.observed), ("fix", &reason.fix)];
     for (label, value) in values {
         if let Some(value) = value {
-            let _ = writeln!(text, "      {label:<8} {}", Foreign::new(value));
+            let _ = writeln!(text, "      {label:<8} {}", UntrustedText::new(value));
         }
     }
 }
 
 /// The result of a step on one line.
-fn seen(verdict: &Verdict, step: &StepReport) -> String {
+fn step_result_text(verdict: &Verdict, step: &StepReport) -> String {
     let identity = verdict.identity.as_ref();
     let from_verdict = match step.step {
-        Step::Name => verdict.name.normalized.as_deref().map(|n| Foreign::new(n).to_string()),
-        Step::Records => verdict.anchor.as_ref().map(anchored),
-        Step::Integrity => identity.and_then(|i| document(&i.card)),
-        Step::Card => identity.map(described),
-        Step::Entry => identity.and_then(|i| i.entry.as_deref()).map(|e| Foreign::new(e).to_string()),
-        Step::Verbs => identity.map(|i| list(&i.verbs)),
-        Step::FetchHttps => served(&step.evidence),
-        Step::FetchIpfs => walked(&step.evidence),
-        Step::Schemas if step.evidence["asked"] == false => Some("not asked for".to_owned()),
-        Step::Binding => linked(&step.evidence["links"]),
-        Step::Schemas | Step::Continuity => None,
-        Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Request | Step::Receipt => None,
+        ResolutionStep::Name => verdict.name.normalized.as_deref().map(|n| UntrustedText::new(n).to_string()),
+        ResolutionStep::Records => verdict.anchor.as_ref().map(anchor_text),
+        ResolutionStep::Integrity => identity.and_then(|i| card_digest_text(&i.card)),
+        ResolutionStep::Card => identity.map(identity_text),
+        ResolutionStep::Entry => identity.and_then(|i| i.entry.as_deref()).map(|e| UntrustedText::new(e).to_string()),
+        ResolutionStep::Verbs => identity.map(|i| join_values(&i.verbs)),
+        ResolutionStep::FetchHttps => served_url_text(&step.evidence),
+        ResolutionStep::FetchIpfs => cid_walk_text(&step.evidence),
+        ResolutionStep::Schemas if step.evidence["asked"] == false => Some("not asked for".to_owned()),
+        ResolutionStep::Binding => links_text(&step.evidence["links"]),
+        ResolutionStep::Schemas | ResolutionStep::Continuity => None,
+        ResolutionStep::Document
+        | ResolutionStep::Discovery
+        | ResolutionStep::Signature
+        | ResolutionStep::Payment
+        | ResolutionStep::Request
+        | ResolutionStep::Receipt => None,
     };
     from_verdict.filter(|s| !s.is_empty()).unwrap_or_else(|| match step.status {
-        Status::Skip => String::new(),
-        Status::Pass | Status::Fail | Status::Unknown => brief(&step.evidence),
+        StepStatus::Skip => String::new(),
+        StepStatus::Pass | StepStatus::Fail | StepStatus::Unknown => brief_evidence_text(&step.evidence),
     })
 }
 
 /// Number of external statements that confirm or contradict the card, and so on.
-fn linked(links: &Value) -> Option<String> {
+fn links_text(links: &Value) -> Option<String> {
     let links = links.as_array()?;
     let count = |relation: &str| links.iter().filter(|link| link["relation"] == relation).count();
     let counts = ["agrees", "contradicts", "unmentioned", "unread"].map(|relation| (count(relation), relation));
@@ -379,32 +399,32 @@ fn linked(links: &Value) -> Option<String> {
     Some(if parts.is_empty() { "links: none".to_owned() } else { format!("links: {}", parts.join(", ")) })
 }
 
-fn served(evidence: &Value) -> Option<String> {
+fn served_url_text(evidence: &Value) -> Option<String> {
     let url = evidence["url"].as_str()?;
-    Some(format!("{}, {} bytes", Foreign::new(url), evidence["bytes"]))
+    Some(format!("{}, {} bytes", UntrustedText::new(url), evidence["bytes"]))
 }
 
 /// How the card was verified by its CID.
-fn walked(evidence: &Value) -> Option<String> {
+fn cid_walk_text(evidence: &Value) -> Option<String> {
     let by = evidence["proven_by"].as_str()?;
-    Some(format!("{} bytes, proven by {}", evidence["bytes"], Foreign::new(by)))
+    Some(format!("{} bytes, proven by {}", evidence["bytes"], UntrustedText::new(by)))
 }
 
-fn anchored(anchor: &Anchor) -> String {
+fn anchor_text(anchor: &ChainAnchor) -> String {
     let block = &anchor.block;
     let mut text = format!(
         "{} {}, block {} ({}), {}",
-        Foreign::new(&anchor.world),
-        Foreign::new(&anchor.chain),
+        UntrustedText::new(&anchor.world),
+        UntrustedText::new(&anchor.chain),
         block.number,
-        Foreign::new(&block.tag),
-        Foreign::new(&block.timestamp),
+        UntrustedText::new(&block.tag),
+        UntrustedText::new(&block.timestamp),
     );
     if let Some(resolver) = &anchor.resolver {
-        let _ = write!(text, ", resolver {}", Foreign::new(resolver));
+        let _ = write!(text, ", resolver {}", UntrustedText::new(resolver));
     }
     if let Some(ancestor) = &anchor.wildcard {
-        let _ = write!(text, " of {}", Foreign::new(ancestor));
+        let _ = write!(text, " of {}", UntrustedText::new(ancestor));
     }
     if anchor.offchain {
         text.push_str(", off chain");
@@ -420,36 +440,37 @@ fn anchored(anchor: &Anchor) -> String {
     text
 }
 
-fn document(card: &CardDigest) -> Option<String> {
+fn card_digest_text(card: &CardReference) -> Option<String> {
     if card.sha256.is_empty() {
         return None;
     }
-    let mut text = format!("{} bytes, sha256:{}", card.bytes, Foreign::new(&card.sha256));
+    let mut text = format!("{} bytes, sha256:{}", card.bytes, UntrustedText::new(&card.sha256));
     if let Some(cid) = &card.cid {
-        let _ = write!(text, ", {}", Foreign::new(cid));
+        let _ = write!(text, ", {}", UntrustedText::new(cid));
         if let Some(path) = &card.path {
-            let _ = write!(text, "/{}", Foreign::new(path));
+            let _ = write!(text, "/{}", UntrustedText::new(path));
         }
     }
     Some(text)
 }
 
-fn described(identity: &Identity) -> String {
+fn identity_text(identity: &AgentIdentity) -> String {
     let words = [&identity.class, &identity.version, &identity.status];
-    let mut parts: Vec<String> = words.into_iter().flatten().map(|w| Foreign::new(w).at_most(40).to_string()).collect();
+    let mut parts: Vec<String> =
+        words.into_iter().flatten().map(|w| UntrustedText::new(w).with_limit(40).to_string()).collect();
     if let Some(owner) = &identity.owner {
         let proven = if owner.proven { "proven" } else { "unproven" };
-        parts.push(format!("owner {} ({proven})", Foreign::new(&owner.name)));
+        parts.push(format!("owner {} ({proven})", UntrustedText::new(&owner.name)));
     }
     parts.join(", ")
 }
 
-fn list(values: &[String]) -> String {
-    Foreign::new(&values.join(", ")).at_most(BRIEF_CHARACTERS).to_string()
+fn join_values(values: &[String]) -> String {
+    UntrustedText::new(&values.join(", ")).with_limit(BRIEF_CHARACTERS).to_string()
 }
 
 /// The scalar members of evidence, on one line.
-fn brief(evidence: &Value) -> String {
+fn brief_evidence_text(evidence: &Value) -> String {
     let Some(members) = evidence.as_object() else { return String::new() };
     let plain = |(key, value): (&String, &Value)| match value {
         Value::String(s) => Some(format!("{key} {s}")),
@@ -457,32 +478,32 @@ fn brief(evidence: &Value) -> String {
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     };
     let parts: Vec<String> = members.iter().filter_map(plain).collect();
-    Foreign::new(&parts.join(", ")).at_most(BRIEF_CHARACTERS).to_string()
+    UntrustedText::new(&parts.join(", ")).with_limit(BRIEF_CHARACTERS).to_string()
 }
 
 /// Formats evidence as lines of `path  value`.
-fn lay_out(lines: &mut Vec<String>, path: &str, value: &Value, depth: usize) {
+fn push_evidence_lines(lines: &mut Vec<String>, path: &str, value: &Value, depth: usize) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {
         Value::Object(members) if depth < MAX_EVIDENCE_DEPTH && !members.is_empty() => {
             for (key, value) in members {
-                lay_out(lines, &below(key), value, depth + 1);
+                push_evidence_lines(lines, &below(key), value, depth + 1);
             }
         }
         Value::Array(items) if depth < MAX_EVIDENCE_DEPTH && !items.is_empty() => {
             for (i, value) in items.iter().enumerate() {
-                lay_out(lines, &below(&i.to_string()), value, depth + 1);
+                push_evidence_lines(lines, &below(&i.to_string()), value, depth + 1);
             }
         }
         Value::Null if path.is_empty() => {}
         Value::Object(members) if path.is_empty() && members.is_empty() => {}
-        Value::String(text) => lines.push(format!("{}  {}", Foreign::new(path), Foreign::new(text))),
-        other => lines.push(format!("{}  {}", Foreign::new(path), Foreign::new(&other.to_string()))),
+        Value::String(text) => lines.push(format!("{}  {}", UntrustedText::new(path), UntrustedText::new(text))),
+        other => lines.push(format!("{}  {}", UntrustedText::new(path), UntrustedText::new(&other.to_string()))),
     }
 }
 
 fn name(verdict: &Verdict) -> String {
-    Foreign::new(verdict.name.normalized.as_deref().unwrap_or(&verdict.name.input)).to_string()
+    UntrustedText::new(verdict.name.normalized.as_deref().unwrap_or(&verdict.name.input)).to_string()
 }
 
 fn entry(verdict: &Verdict) -> Option<&str> {
@@ -490,42 +511,43 @@ fn entry(verdict: &Verdict) -> Option<&str> {
 }
 
 /// The codes of the reasons with this effect, without duplicates.
-pub(super) fn codes(verdict: &Verdict, effect: Effect) -> Vec<&'static str> {
+pub(super) fn codes(verdict: &Verdict, effect: ReasonEffect) -> Vec<&'static str> {
     let reasons = verdict.reasons.iter().filter(|reason| reason.effect == effect);
     let mut codes: Vec<&str> = reasons.map(|reason| reason.code.slug()).collect();
     codes.dedup();
     codes
 }
 
-const fn mark(status: Status) -> char {
+const fn mark(status: StepStatus) -> char {
     match status {
-        Status::Pass => '✓',
-        Status::Fail => '✗',
-        Status::Unknown => '?',
-        Status::Skip => '–',
+        StepStatus::Pass => '✓',
+        StepStatus::Fail => '✗',
+        StepStatus::Unknown => '?',
+        StepStatus::Skip => '–',
     }
 }
 
-const fn status(status: Status) -> &'static str {
+const fn status_word(status: StepStatus) -> &'static str {
     match status {
-        Status::Pass => "pass",
-        Status::Fail => "fail",
-        Status::Unknown => "unknown",
-        Status::Skip => "not run",
+        StepStatus::Pass => "pass",
+        StepStatus::Fail => "fail",
+        StepStatus::Unknown => "unknown",
+        StepStatus::Skip => "not run",
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use clresolve_core::reading::{Grade, Proof};
-    use clresolve_core::reason::Code;
-    use clresolve_core::state::NearMiss;
+    use clresolve_core::reading::{ProofGrade, ProofStrength};
+    use clresolve_core::reason::ReasonCode;
+    use clresolve_core::state::ProfileNearMiss;
     use clresolve_verdict::verdict::{
-        AnchorBlock, Depth, Freshness, Name, Owner, Pinned, ProfileUsed, SCHEMA, Served, Tool,
+        AnchorBlock, AppliedProfile, Freshness, IdentityOwner, PinnedDocument, RequestedName, ResolutionDepth, SCHEMA,
+        ToolVersion, VerdictCopyKind,
     };
 
-    fn step(step: Step, status: Status, evidence: Value) -> StepReport {
+    fn step(step: ResolutionStep, status: StepStatus, evidence: Value) -> StepReport {
         StepReport { step, status, evidence, ms: 12 }
     }
 
@@ -535,31 +557,31 @@ pub(super) mod tests {
             schema: SCHEMA.to_owned(),
             id: String::new(),
             conclusion: String::new(),
-            name: Name {
+            name: RequestedName {
                 input: "SummarizeAgent.eth".to_owned(),
                 normalized: Some("summarizeagent.eth".to_owned()),
                 node: Some(format!("0x{}", "11".repeat(32))),
             },
-            state: State::Trusted,
+            state: TrustState::Trusted,
             summary: "Every required step passed.".to_owned(),
-            reasons: vec![Reason::new(Code::SingleRpc)],
-            identity: Some(Identity {
+            reasons: vec![Reason::new(ReasonCode::SingleRpc)],
+            identity: Some(AgentIdentity {
                 ens: Some("summarizeagent.eth".to_owned()),
-                owner: Some(Owner { name: "commandlayer.eth".to_owned(), proven: true }),
+                owner: Some(IdentityOwner { name: "commandlayer.eth".to_owned(), proven: true }),
                 class: Some("commons".to_owned()),
                 status: Some("active".to_owned()),
                 version: Some("1.0.0".to_owned()),
                 verbs: vec!["summarize".to_owned()],
                 entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
                 networks: vec!["eip155:1".to_owned()],
-                card: CardDigest {
+                card: CardReference {
                     sha256: "ab".repeat(32),
                     cid: Some("bafkreia".to_owned()),
                     path: Some("agents/card.json".to_owned()),
                     bytes: 2113,
                 },
             }),
-            anchor: Some(Anchor {
+            anchor: Some(ChainAnchor {
                 world: "mainnet".to_owned(),
                 chain: "eip155:1".to_owned(),
                 block: AnchorBlock {
@@ -571,46 +593,57 @@ pub(super) mod tests {
                 resolver: Some("0x231b0Ee14048e9dCcD1d247744d114a4EB5E8E63".to_owned()),
                 wildcard: None,
                 offchain: false,
-                proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false },
+                proof: ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: false },
                 records_digest: Some(digest.clone()),
             }),
-            profile: ProfileUsed {
+            profile: AppliedProfile {
                 id: "agent-cards/1.0.0".to_owned(),
-                depth: Depth::Identity,
+                depth: ResolutionDepth::Identity,
                 digest: digest.clone(),
-                manifests: vec![Pinned { id: "protocol-commons/1.0.0".to_owned(), digest }],
+                manifests: vec![PinnedDocument { id: "protocol-commons/1.0.0".to_owned(), digest }],
                 near_misses: Vec::new(),
             },
             steps: vec![
-                step(Step::Name, Status::Pass, serde_json::json!({})),
-                step(Step::Records, Status::Pass, serde_json::json!({"records": {"cl.entry": "x402://\u{202e}"}})),
-                step(Step::FetchHttps, Status::Pass, serde_json::json!({"status": 200, "host": "commandlayer.org"})),
-                step(Step::Integrity, Status::Pass, serde_json::json!({})),
-                step(Step::Card, Status::Pass, serde_json::json!({})),
-                step(Step::Entry, Status::Pass, serde_json::json!({})),
-                step(Step::Verbs, Status::Pass, serde_json::json!({})),
-                step(Step::Schemas, Status::Skip, serde_json::json!({})),
+                step(ResolutionStep::Name, StepStatus::Pass, serde_json::json!({})),
+                step(
+                    ResolutionStep::Records,
+                    StepStatus::Pass,
+                    serde_json::json!({"records": {"cl.entry": "x402://\u{202e}"}}),
+                ),
+                step(
+                    ResolutionStep::FetchHttps,
+                    StepStatus::Pass,
+                    serde_json::json!({"status": 200, "host": "commandlayer.org"}),
+                ),
+                step(ResolutionStep::Integrity, StepStatus::Pass, serde_json::json!({})),
+                step(ResolutionStep::Card, StepStatus::Pass, serde_json::json!({})),
+                step(ResolutionStep::Entry, StepStatus::Pass, serde_json::json!({})),
+                step(ResolutionStep::Verbs, StepStatus::Pass, serde_json::json!({})),
+                step(ResolutionStep::Schemas, StepStatus::Skip, serde_json::json!({})),
             ],
             freshness: Freshness {
                 checked_at: "2026-11-20T10:10:00Z".parse().expect("a time"),
                 fresh_until: "2026-11-20T10:15:00Z".parse().expect("a time"),
                 retry_after: None,
                 confirmed: None,
-                served: Served::Fresh,
+                served: VerdictCopyKind::Fresh,
             },
-            tool: Tool::default(),
+            tool: ToolVersion::default(),
         }
         .with_digests()
     }
 
     pub(in crate::cli) fn untrusted() -> Verdict {
         let mut verdict = trusted();
-        verdict.state = State::Untrusted;
+        verdict.state = TrustState::Untrusted;
         verdict.reasons = vec![
-            Reason::new(Code::ChecksumMismatch).expected("sha256:aa").observed("sha256:bb\u{1b}[31m").at("https"),
-            Reason::new(Code::EntryVersionNoncompliant).at("/entry"),
+            Reason::new(ReasonCode::ChecksumMismatch)
+                .expected("sha256:aa")
+                .observed("sha256:bb\u{1b}[31m")
+                .at_place("https"),
+            Reason::new(ReasonCode::EntryVersionNoncompliant).at_place("/entry"),
         ];
-        verdict.steps[3].status = Status::Fail;
+        verdict.steps[3].status = StepStatus::Fail;
         verdict.with_digests()
     }
 
@@ -633,14 +666,14 @@ summarizeagent.eth  trusted
 
 summarizeagent.eth is bound to this card and entry. This does not cover whom to pay: `clresolve check URL` does.
 ";
-        assert_eq!(walk(&trusted(), Objections::default(), &Palette::plain()), expected);
-        let line = short(&trusted(), &Palette::plain());
+        assert_eq!(format_walk(&trusted(), AgentObjections::default(), &Palette::plain()), expected);
+        let line = format_short(&trusted(), &Palette::plain());
         assert_eq!(line, "trusted  summarizeagent.eth  x402://summarizeagent.eth/summarize/v1  warn: single-rpc\n");
     }
 
     #[test]
     fn a_refusal_says_what_where_and_who() {
-        let text = walk(&untrusted(), Objections::default(), &Palette::plain());
+        let text = format_walk(&untrusted(), AgentObjections::default(), &Palette::plain());
         let reasons = "
   ✗ checksum-mismatch (fail, CL-50) at https
       The SHA-256 of the card is not the one in cl.checksum.agentcard.
@@ -653,11 +686,11 @@ summarizeagent.eth is bound to this card and entry. This does not cover whom to 
 Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatch and 1 more; `clresolve explain checksum-mismatch` says more.
 ";
         assert!(text.ends_with(reasons), "{text}");
-        let line = short(&untrusted(), &Palette::plain());
+        let line = format_short(&untrusted(), &Palette::plain());
         assert_eq!(line, "untrusted  summarizeagent.eth  checksum-mismatch,entry-version-noncompliant\n");
         let mut warned = untrusted();
-        warned.reasons.extend([Reason::new(Code::NameExpiring), Reason::new(Code::SingleRpc)]);
-        let line = short(&warned, &Palette::plain());
+        warned.reasons.extend([Reason::new(ReasonCode::NameExpiring), Reason::new(ReasonCode::SingleRpc)]);
+        let line = format_short(&warned, &Palette::plain());
         assert!(line.ends_with("  checksum-mismatch,entry-version-noncompliant  warn: name-expiring,single-rpc\n"));
     }
 
@@ -665,8 +698,8 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     fn near_misses_are_offered() {
         let mut verdict = untrusted();
         verdict.profile.near_misses =
-            vec![NearMiss { profile: "agent-cards/1.0.0+released".to_owned(), would_be: State::Trusted }];
-        let text = walk(&verdict, Objections::default(), &Palette::plain());
+            vec![ProfileNearMiss { profile: "agent-cards/1.0.0+released".to_owned(), would_be: TrustState::Trusted }];
+        let text = format_walk(&verdict, AgentObjections::default(), &Palette::plain());
         assert!(text.contains(
             "The same evidence is trusted under agent-cards/1.0.0+released; judged here by agent-cards/1.0.0."
         ));
@@ -676,7 +709,7 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     #[test]
     fn an_unmet_expectation_has_the_last_word() {
         let unmet = ["its verb is summarize, not translate".to_owned()];
-        let text = walk(&trusted(), Objections::of_expectations(&unmet), &Palette::plain());
+        let text = format_walk(&trusted(), AgentObjections::from_unmet(&unmet), &Palette::plain());
         assert!(text.ends_with(
             "\nDo not call or pay summarizeagent.eth: it is trusted, but its verb is summarize, not translate.\n"
         ));
@@ -684,55 +717,58 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
 
     #[test]
     fn trusted_verdict_promises_no_payment_and_names_the_gates_denial() {
-        let denied = Objections { unmet: &[], denied: Some("status-withdrawn") };
+        let denied = AgentObjections { unmet: &[], denied: Some("status-withdrawn") };
         let because = "the gate would deny it (status-withdrawn). The publisher has withdrawn the agent.";
         let said = advice(&trusted(), denied);
         assert_eq!(said, format!("Do not call or pay summarizeagent.eth: it is trusted, but {because}"));
-        for text in [walk(&trusted(), denied, &Palette::plain()), trace(&trusted(), denied, &Palette::plain())] {
+        for text in
+            [format_walk(&trusted(), denied, &Palette::plain()), format_trace(&trusted(), denied, &Palette::plain())]
+        {
             assert!(text.ends_with(&format!("\n{said}\n")), "{text}");
         }
-        let coloured = walk(&trusted(), denied, &Palette::colours());
+        let coloured = format_walk(&trusted(), denied, &Palette::colours());
         assert!(coloured.contains(&format!("{0}{said}{0:#}", Palette::colours().bad)), "{coloured}");
         let unmet = ["its verb is summarize, not translate".to_owned()];
-        let both = advice(&trusted(), Objections { unmet: &unmet, ..denied });
+        let both = advice(&trusted(), AgentObjections { unmet: &unmet, ..denied });
         assert!(both.ends_with(&format!("but its verb is summarize, not translate, and {because}")), "{both}");
         let mut without_entry = trusted();
         without_entry.identity.as_mut().expect("a card").entry = None;
-        let said = advice(&without_entry, Objections::default());
+        let said = advice(&without_entry, AgentObjections::default());
         assert!(
             said.starts_with("summarizeagent.eth is bound to this card. This does not cover whom to pay:"),
             "{said}"
         );
         let mut past = trusted();
         past.anchor.as_mut().expect("an anchor").block.tag = "7".to_owned();
-        let said = advice(&past, Objections::default());
+        let said = advice(&past, AgentObjections::default());
         assert!(
             said.ends_with("was bound to this card and entry. Ask without --block before you call or pay it."),
             "{said}"
         );
         // An untrusted verdict has its own reasons.
-        assert_eq!(advice(&untrusted(), denied), advice(&untrusted(), Objections::default()));
+        assert_eq!(advice(&untrusted(), denied), advice(&untrusted(), AgentObjections::default()));
     }
 
     #[test]
     fn what_is_not_decided_says_when_to_ask_again() {
         let mut verdict = trusted();
-        verdict.state = State::Indeterminate;
-        verdict.reasons = vec![Reason::new(Code::RpcUnreachable)];
+        verdict.state = TrustState::Indeterminate;
+        verdict.reasons = vec![Reason::new(ReasonCode::RpcUnreachable)];
         verdict.freshness.retry_after = Some(8);
         assert_eq!(
-            advice(&verdict, Objections::default()),
+            advice(&verdict, AgentObjections::default()),
             "Do not rely on summarizeagent.eth yet (rpc-unreachable); ask again in 8 s, or elsewhere (--rpc, --gateway)."
         );
-        verdict.reasons = vec![Reason::new(Code::RpcWrongChain)];
+        verdict.reasons = vec![Reason::new(ReasonCode::RpcWrongChain)];
         assert!(
-            advice(&verdict, Objections::default()).contains("`clresolve explain rpc-wrong-chain` says what to change")
+            advice(&verdict, AgentObjections::default())
+                .contains("`clresolve explain rpc-wrong-chain` says what to change")
         );
     }
 
     #[test]
     fn a_trace_shows_evidence_and_time_and_nothing_raw() {
-        let text = trace(&trusted(), Objections::default(), &Palette::plain());
+        let text = format_trace(&trusted(), AgentObjections::default(), &Palette::plain());
         assert!(
             text.contains("  ✓ fetch-https      12 ms  pass\n      host  commandlayer.org\n      status  200\n"),
             "{text}"
@@ -744,13 +780,14 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     #[test]
     fn a_trace_says_what_ran_in_parallel() {
         let mut verdict = trusted();
-        let at = verdict.steps.iter().position(|step| step.step == Step::FetchHttps).expect("a step");
+        let at = verdict.steps.iter().position(|step| step.step == ResolutionStep::FetchHttps).expect("a step");
         verdict.steps[at].evidence = serde_json::json!({"url": "https://a.example/", IN_PARALLEL_WITH: ["binding"]});
-        verdict
-            .steps
-            .insert(at + 1, step(Step::Binding, Status::Pass, serde_json::json!({IN_PARALLEL_WITH: ["fetch-https"]})));
+        verdict.steps.insert(
+            at + 1,
+            step(ResolutionStep::Binding, StepStatus::Pass, serde_json::json!({IN_PARALLEL_WITH: ["fetch-https"]})),
+        );
         verdict.steps[at + 1].ms = 30;
-        let text = trace(&verdict, Objections::default(), &Palette::plain());
+        let text = format_trace(&verdict, AgentObjections::default(), &Palette::plain());
         let step = "  ✓ fetch-https      12 ms  pass, in parallel with binding\n      url  https://a.example/\n";
         assert!(text.contains(step), "{text}");
         assert!(text.contains("  114 ms in all; fetch-https and binding ran in parallel; verdict "), "{text}");
@@ -759,23 +796,25 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     #[test]
     fn a_name_that_is_none_is_shown_escaped() {
         let mut verdict = untrusted();
-        verdict.name = Name { input: "a\u{200b}b.eth\n".to_owned(), normalized: None, node: None };
-        verdict.reasons = vec![Reason::new(Code::NameInvalid)];
+        verdict.name = RequestedName { input: "a\u{200b}b.eth\n".to_owned(), normalized: None, node: None };
+        verdict.reasons = vec![Reason::new(ReasonCode::NameInvalid)];
         (verdict.identity, verdict.anchor) = (None, None);
-        assert_eq!(short(&verdict, &Palette::plain()), "untrusted  a\\u{200b}b.eth\\u{a}  name-invalid\n");
-        assert!(advice(&verdict, Objections::default()).starts_with("Check the spelling of a\\u{200b}b.eth\\u{a}"));
+        assert_eq!(format_short(&verdict, &Palette::plain()), "untrusted  a\\u{200b}b.eth\\u{a}  name-invalid\n");
+        assert!(
+            advice(&verdict, AgentObjections::default()).starts_with("Check the spelling of a\\u{200b}b.eth\\u{a}")
+        );
     }
 
     #[test]
     fn colour_is_only_in_the_palette() {
-        assert!(!walk(&untrusted(), Objections::default(), &Palette::plain()).contains('\u{1b}'));
-        assert!(walk(&untrusted(), Objections::default(), &Palette::colours()).contains("\u{1b}[31m"));
+        assert!(!format_walk(&untrusted(), AgentObjections::default(), &Palette::plain()).contains('\u{1b}'));
+        assert!(format_walk(&untrusted(), AgentObjections::default(), &Palette::colours()).contains("\u{1b}[31m"));
     }
 
     #[test]
     fn running_text_is_wrapped() {
         let text = "word ".repeat(60);
-        assert!(wrapped(&text, LINE_WIDTH).iter().all(|line| line.len() <= LINE_WIDTH));
-        assert_eq!(wrapped(&text, LINE_WIDTH).join(" "), text.trim());
+        assert!(wrap_words(&text, LINE_WIDTH).iter().all(|line| line.len() <= LINE_WIDTH));
+        assert_eq!(wrap_words(&text, LINE_WIDTH).join(" "), text.trim());
     }
 }

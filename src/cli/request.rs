@@ -5,71 +5,71 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
 use clresolve_messages::request::question::MAX_BYTES;
-use clresolve_messages::request::{RequestCheck, RequestQuestion, Template};
+use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, RequestTemplate};
 
-use super::args::{Format, RequestCheckArgs, RequestCommand, RequestTemplateArgs};
-use super::exit::Exit;
+use super::args::{OutputFormat, RequestCheckArguments, RequestCommand, RequestTemplateArguments};
+use super::exit::ExitStatus;
 use super::findings;
-use super::input::read;
+use super::input::read_file_or_stdin;
 use super::notice;
-use super::output::{Output, Results, json};
-use super::progress::Progress;
+use super::output::{OutputSink, ResultWriter, pretty_json};
+use super::progress::ProgressLine;
 use super::render::{Palette, denial, write_reason};
-use super::verify::waiting_for;
-use super::world::World;
+use super::verify::progress_message;
+use super::world::CommandContext;
 
 /// Random bytes of a request's identifier: enough to be unique.
 const ID_BYTES: usize = 16;
 
-pub(super) fn run(command: RequestCommand) -> anyhow::Result<Exit> {
+pub(super) fn run(command: RequestCommand) -> anyhow::Result<ExitStatus> {
     match command {
         RequestCommand::Check(args) => super::runtime::run_async(check(args)),
-        RequestCommand::Template(args) => super::runtime::run_async(template(args)),
+        RequestCommand::Template(args) => super::runtime::run_async(write_template(args)),
     }
 }
 
-async fn check(args: RequestCheckArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.output.out)?;
+async fn check(args: RequestCheckArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.output.out)?;
     let (palette, width) = (output.palette(), output.width());
-    let request = read(&args.request, MAX_BYTES)?;
-    let question = RequestQuestion { name: args.name, verb: args.verb, request };
-    let progress = Progress::start(waiting_for(std::slice::from_ref(&question.name)));
-    let world = World::open(&args.world).await?;
+    let request = read_file_or_stdin(&args.request, MAX_BYTES)?;
+    let question = OutgoingAgentRequest { name: args.name, verb: args.verb, request };
+    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&question.name)));
+    let world = CommandContext::open(&args.world).await?;
     let resolution = world.resolver.resolve_confirmed(&question.name).await;
-    let denied = world.resolver.denied(&resolution, Some(&question.verb));
+    let denied = world.resolver.gate_denial(&resolution, Some(&question.verb));
     let text = String::from_utf8_lossy(&question.request).into();
     let found = world.resolver.check_request_of(&resolution, Arc::new(question)).await;
     drop(progress);
-    let mut results = Results::one(output, args.output.form());
+    let mut results = ResultWriter::single_result(output, args.output.output_format());
     let denied = denied.map(|code| denial(code, resolution.verdict()));
-    let shown = Shown { found: &found, denied, file: &args.request, text };
+    let shown = RequestCheckReport { found: &found, denied, file: &args.request, text };
     results.push(&found, |format| match format {
-        Format::Short => shown.short(&palette),
-        _ => shown.people(&palette, width),
+        OutputFormat::Short => shown.format_short(&palette),
+        _ => shown.format_text(&palette, width),
     })?;
     results.finish()?;
-    Ok(exit(found.state))
+    Ok(exit_status(found.state))
 }
 
-async fn template(args: RequestTemplateArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.out)?;
-    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open(&args.world).await?;
+async fn write_template(args: RequestTemplateArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.out)?;
+    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let world = CommandContext::open(&args.world).await?;
     let made = world.resolver.request_template(&args.name, &args.verb, fresh_id()?).await;
     drop(progress);
     match made {
         Ok(made) => {
-            output.write_whole((json(&made.request)? + "\n").as_bytes())?;
-            say_blanks(&made);
-            Ok(Exit::Trusted)
+            output.write_whole((pretty_json(&made.request)? + "\n").as_bytes())?;
+            report_blanks(&made);
+            Ok(ExitStatus::Trusted)
         }
         Err(found) => {
-            let shown = Shown { found: &found, denied: None, file: Path::new("-"), text: String::new() };
-            anstream::eprint!("{}", shown.people(&Palette::plain(), None));
-            Ok(exit(found.state))
+            let shown = RequestCheckReport { found: &found, denied: None, file: Path::new("-"), text: String::new() };
+            anstream::eprint!("{}", shown.format_text(&Palette::plain(), None));
+            Ok(exit_status(found.state))
         }
     }
 }
@@ -80,65 +80,77 @@ fn fresh_id() -> anyhow::Result<String> {
     Ok(alloy_primitives::hex::encode(bytes))
 }
 
-fn say_blanks(made: &Template) {
+fn report_blanks(made: &RequestTemplate) {
     for blank in &made.blanks {
-        notice::note(format_args!("fill in {}: {}", Foreign::new(&blank.pointer), Foreign::new(&blank.hint)));
+        notice::print_notice(format_args!(
+            "fill in {}: {}",
+            UntrustedText::new(&blank.pointer),
+            UntrustedText::new(&blank.hint)
+        ));
     }
     if !made.is_valid {
-        notice::note(format_args!("the schema demands more than a template can say; `request check` names it"));
+        notice::print_notice(format_args!("the schema demands more than a template can say; `request check` names it"));
     }
 }
 
-const fn exit(state: State) -> Exit {
+const fn exit_status(state: TrustState) -> ExitStatus {
     match state {
-        State::Trusted => Exit::Trusted,
-        State::Untrusted => Exit::Untrusted,
-        State::Indeterminate => Exit::Indeterminate,
+        TrustState::Trusted => ExitStatus::Trusted,
+        TrustState::Untrusted => ExitStatus::Untrusted,
+        TrustState::Indeterminate => ExitStatus::Indeterminate,
     }
 }
 
 /// The result of a check, and the request's text.
-struct Shown<'a> {
-    found: &'a RequestCheck,
+struct RequestCheckReport<'a> {
+    found: &'a RequestCheckDocument,
     denied: Option<String>,
     file: &'a Path,
     text: String,
 }
 
-impl Shown<'_> {
+impl RequestCheckReport<'_> {
     /// One line for the result, and one per finding.
-    fn short(&self, palette: &Palette) -> String {
-        let RequestCheck { state, name, verb, codes, .. } = self.found;
-        let style = palette.state(*state);
+    fn format_short(&self, palette: &Palette) -> String {
+        let RequestCheckDocument { state, name, verb, codes, .. } = self.found;
+        let style = palette.state_style(*state);
         let codes = if codes.is_empty() { String::new() } else { format!("  {}", codes.join(",")) };
-        let mut text = format!("{style}{state}{style:#}  {}  {}{codes}\n", Foreign::new(name), Foreign::new(verb));
+        let mut text =
+            format!("{style}{state}{style:#}  {}  {}{codes}\n", UntrustedText::new(name), UntrustedText::new(verb));
         for finding in &self.found.findings {
-            text.push_str(&findings::line(finding, &self.file.display().to_string(), palette));
+            text.push_str(&findings::format_finding_line(finding, &self.file.display().to_string(), palette));
         }
         text
     }
 
     /// Each finding with its line, the other reasons, and what to do.
-    fn people(&self, palette: &Palette, width: Option<usize>) -> String {
-        let RequestCheck { state, name, verb, bound, findings, reasons, .. } = self.found;
-        let style = palette.state(*state);
-        let mut text = format!("{style}{state}{style:#}  request to {}, {}\n", Foreign::new(name), Foreign::new(verb));
+    fn format_text(&self, palette: &Palette, width: Option<usize>) -> String {
+        let RequestCheckDocument { state, name, verb, bound, findings, reasons, .. } = self.found;
+        let style = palette.state_style(*state);
+        let mut text =
+            format!("{style}{state}{style:#}  request to {}, {}\n", UntrustedText::new(name), UntrustedText::new(verb));
         if let Some(bound) = bound {
-            let _ = writeln!(text, "  schema  {}\n          {}", Foreign::new(&bound.id), bound.sha256);
+            let _ = writeln!(text, "  schema  {}\n          {}", UntrustedText::new(&bound.id), bound.sha256);
         }
         text.push('\n');
-        text.push_str(&findings::drawn(findings, &self.file.display().to_string(), &self.text, palette, width));
+        text.push_str(&findings::format_findings(
+            findings,
+            &self.file.display().to_string(),
+            &self.text,
+            palette,
+            width,
+        ));
         for reason in reasons {
             write_reason(&mut text, reason, palette);
         }
         let advice = match (state, &self.denied) {
-            (State::Trusted, None) => " It may be sent.".to_owned(),
-            (State::Trusted, Some(why)) => format!(" Do not send it: {why}"),
-            (State::Untrusted, _) => " Do not send it.".to_owned(),
-            (State::Indeterminate, _) => " Do not send it yet.".to_owned(),
+            (TrustState::Trusted, None) => " It may be sent.".to_owned(),
+            (TrustState::Trusted, Some(why)) => format!(" Do not send it: {why}"),
+            (TrustState::Untrusted, _) => " Do not send it.".to_owned(),
+            (TrustState::Indeterminate, _) => " Do not send it yet.".to_owned(),
         };
         let gap = if reasons.is_empty() { "" } else { "\n" };
-        let _ = writeln!(text, "{gap}{style}{}{advice}{style:#}", Foreign::new(&self.found.summary));
+        let _ = writeln!(text, "{gap}{style}{}{advice}{style:#}", UntrustedText::new(&self.found.summary));
         text
     }
 }

@@ -1,65 +1,67 @@
 //! `route`: shows the URL behind an agent's entry, and its source.
 
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
-use clresolve_payment::route::Route;
-use clresolve_resolver::resolve::RouteAnswer;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
+use clresolve_payment::route::AgentRoute;
+use clresolve_resolver::resolve::AgentRouteDocument;
 use clresolve_verdict::verdict::Verdict;
 
-use super::args::{Format, RouteArgs};
-use super::exit::Exit;
-use super::gate::meant;
-use super::output::{Output, Results};
-use super::progress::Progress;
+use super::args::{OutputFormat, RouteArguments};
+use super::exit::ExitStatus;
+use super::gate::probable_verb;
+use super::output::{OutputSink, ResultWriter};
+use super::progress::ProgressLine;
 use super::render::denial;
-use super::verify::waiting_for;
-use super::world::World;
+use super::verify::progress_message;
+use super::world::CommandContext;
 
-pub(super) fn run(args: RouteArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: RouteArguments) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(show(args))
 }
 
-async fn show(args: RouteArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
-    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open(&args.world).await?;
+async fn show(args: RouteArguments) -> anyhow::Result<ExitStatus> {
+    let mut results = ResultWriter::single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
+    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let world = CommandContext::open(&args.world).await?;
     let resolution = world.resolver.resolve_confirmed(&args.name).await;
     drop(progress);
     let verdict = resolution.verdict();
     let route = world.resolver.route(&resolution, args.verb.as_deref());
-    let answer = RouteAnswer::new(&world.resolver, &args.name, args.verb.as_deref(), &resolution, &route);
-    let denied = answer.denied();
+    let answer = AgentRouteDocument::new(&world.resolver, &args.name, args.verb.as_deref(), &resolution, &route);
+    let denied = answer.gate_denial();
     results.push(&answer, |format| match format {
-        Format::Text => text(&route, denied, verdict, args.verb.as_deref()),
-        _ => short(&args.name, &route, denied, verdict),
+        OutputFormat::Text => format_text(&route, denied, verdict, args.verb.as_deref()),
+        _ => format_short(&args.name, &route, denied, verdict),
     })?;
     results.finish()?;
     Ok(match verdict.state {
-        State::Trusted if denied.is_some() => Exit::Untrusted,
-        State::Trusted if route.is_err() => Exit::Indeterminate,
+        TrustState::Trusted if denied.is_some() => ExitStatus::Untrusted,
+        TrustState::Trusted if route.is_err() => ExitStatus::Indeterminate,
         state => state.into(),
     })
 }
 
-fn text(
-    route: &Result<Route, Box<Reason>>,
+fn format_text(
+    route: &Result<AgentRoute, Box<Reason>>,
     denied: Option<&'static str>,
     verdict: &Verdict,
     verb: Option<&str>,
 ) -> String {
     let route = match route {
-        Ok(route) => format!("{}\n  says: {}\n", Foreign::new(route.url().as_str()), route.source()),
+        Ok(route) => format!("{}\n  says: {}\n", UntrustedText::new(route.url().as_str()), route.source()),
         Err(reason) => format!("{}: {}\n`clresolve explain {0}` says more.\n", reason.code, reason.message),
     };
     match denied {
         None => route,
-        Some(_) if verdict.state != State::Trusted => {
-            format!("{route}The agent is not trusted, so do not call it. {}\n", Foreign::new(&verdict.summary))
+        Some(_) if verdict.state != TrustState::Trusted => {
+            format!("{route}The agent is not trusted, so do not call it. {}\n", UntrustedText::new(&verdict.summary))
         }
-        Some(code) if code == Code::ChainBehind.slug() => format!("{route}Do not call it: {}\n", denial(code, verdict)),
+        Some(code) if code == ReasonCode::ChainBehind.slug() => {
+            format!("{route}Do not call it: {}\n", denial(code, verdict))
+        }
         Some(code) => {
-            let meant = meant(verdict, code, verb).map(|hint| format!(" ({hint})")).unwrap_or_default();
+            let meant = probable_verb(verdict, code, verb).map(|hint| format!(" ({hint})")).unwrap_or_default();
             format!(
                 "{route}The gate denies it, so do not call it: {code}{meant}\n`clresolve explain {code}` says more.\n"
             )
@@ -68,11 +70,16 @@ fn text(
 }
 
 /// The route on one line. Without permission to call, it contains no URL, since scripts extract and call it.
-fn short(name: &str, route: &Result<Route, Box<Reason>>, denied: Option<&'static str>, verdict: &Verdict) -> String {
+fn format_short(
+    name: &str,
+    route: &Result<AgentRoute, Box<Reason>>,
+    denied: Option<&'static str>,
+    verdict: &Verdict,
+) -> String {
     let said = match (denied, route) {
         (Some(code), _) => format!("-\t{code}"),
         (None, Err(reason)) => format!("-\t{}", reason.code),
-        (None, Ok(route)) => format!("{}\t{}", Foreign::new(route.url().as_str()), route.source()),
+        (None, Ok(route)) => format!("{}\t{}", UntrustedText::new(route.url().as_str()), route.source()),
     };
-    format!("{}\t{}\t{said}\n", Foreign::new(name), verdict.state)
+    format!("{}\t{}\t{said}\n", UntrustedText::new(name), verdict.state)
 }

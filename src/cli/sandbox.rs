@@ -6,20 +6,20 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
-use clresolve_core::reason::Code;
-use clresolve_core::state::State;
-use clresolve_core::text::{Foreign, in_shell};
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::TrustState;
+use clresolve_core::text::{UntrustedText, shell_quote};
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
-use super::args::{Format, SandboxArgs};
+use super::args::{OutputFormat, SandboxArguments};
 use super::demo;
-use super::exit::Exit;
-use super::output::{Output, Results, Unwritable, json, json_line};
+use super::exit::ExitStatus;
+use super::output::{OutputSink, OutputWriteError, ResultWriter, json_line, pretty_json};
 use super::publish;
 use super::stop::asked_to_stop;
 
-pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
     if args.list {
         return list(args);
     }
@@ -33,92 +33,93 @@ pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
 }
 
 /// Lists each name of the sandbox with its expected verdict. Starts nothing.
-fn list(args: SandboxArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::list(Output::new(&args.output.out)?, args.output.form());
-    for expected in Sandbox::expected() {
+fn list(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
+    let mut results = ResultWriter::result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
+    for expected in Sandbox::expected_verdicts() {
         let row = serde_json::to_value(&expected)?;
-        results.push(&row, |_| line(&row))?;
+        results.push(&row, |_| format_row(&row))?;
     }
     results.finish()?;
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
-fn unwritable(path: &Path, error: io::Error) -> Unwritable {
-    Unwritable::new(path.display().to_string(), error)
+fn write_error(path: &Path, error: io::Error) -> OutputWriteError {
+    OutputWriteError::new(path.display().to_string(), error)
 }
 
 /// Writes the receipts, their request and payment, and the seller's replies. Lists each with its expected result.
-fn receipts(args: SandboxArgs, folder: &Path) -> anyhow::Result<Exit> {
-    let mut results = Results::list(Output::new(&args.output.out)?, args.output.form());
+fn receipts(args: SandboxArguments, folder: &Path) -> anyhow::Result<ExitStatus> {
+    let mut results = ResultWriter::result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
     let write = |file: &str, text: &str| {
         let path = folder.join(file);
-        fs::write(&path, text).map_err(|error| unwritable(&path, error))
+        fs::write(&path, text).map_err(|error| write_error(&path, error))
     };
-    fs::create_dir_all(folder).map_err(|error| unwritable(folder, error))?;
-    let (file, text) = Sandbox::request();
+    fs::create_dir_all(folder).map_err(|error| write_error(folder, error))?;
+    let (file, text) = Sandbox::sample_request();
     write(file, text)?;
-    let (file, text) = Sandbox::payment();
+    let (file, text) = Sandbox::sample_payment();
     write(file, &text)?;
-    for sample in Sandbox::receipts() {
+    for sample in Sandbox::sample_receipts() {
         write(sample.file, sample.text)?;
-        results.push(sample, |_| said(sample.state, sample.file, sample.name, sample.codes))?;
+        results.push(sample, |_| format_expected_result(sample.state, sample.file, sample.name, sample.codes))?;
     }
-    for reply in Sandbox::replies() {
+    for reply in Sandbox::sample_replies() {
         write(reply.file, &reply.header)?;
-        results.push(&reply, |_| said(reply.state, reply.file, file, reply.codes))?;
+        results.push(&reply, |_| format_expected_result(reply.state, reply.file, file, reply.codes))?;
     }
     results.finish()?;
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
-fn said(state: State, file: &str, about: &str, codes: &[Code]) -> String {
+fn format_expected_result(state: TrustState, file: &str, about: &str, codes: &[ReasonCode]) -> String {
     let codes: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
     let line = format!("{:<14} {file:<32} {about:<20} {}", state.as_str(), codes.join(","));
     format!("{}\n", line.trim_end())
 }
 
-fn line(row: &Value) -> String {
-    let text = |key: &str| Foreign::new(row[key].as_str().unwrap_or_default()).to_string();
+fn format_row(row: &Value) -> String {
+    let text = |key: &str| UntrustedText::new(row[key].as_str().unwrap_or_default()).to_string();
     let codes: Vec<&str> = row["codes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    format!("{:<14} {:<44} {}\n", text("state"), text("name"), Foreign::new(&codes.join(",")))
+    format!("{:<14} {:<44} {}\n", text("state"), text("name"), UntrustedText::new(&codes.join(",")))
 }
 
-async fn keep_running(args: SandboxArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.output.out)?;
-    let publications = args.publish.iter().map(|target| publish::planned(target)).collect::<Result<Vec<_>, _>>()?;
+async fn keep_running(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new(&args.output.out)?;
+    let publications =
+        args.publish.iter().map(|target| publish::plan_publication(target)).collect::<Result<Vec<_>, _>>()?;
     let own = publications.iter().flat_map(|publication| &publication.cards).next().map(|card| card.name.clone());
     let asked = own.as_deref().unwrap_or("summarizeagent.eth").to_owned();
-    let sandbox = Sandbox::with(publications).await?;
+    let sandbox = Sandbox::start_with(publications).await?;
     if let Some(path) = &args.write_config {
         sandbox.shared_config().save(path)?;
     }
     let endpoints = sandbox.endpoints();
     let config = args.write_config.map(|path| path.display().to_string());
-    let text = match args.output.form() {
-        Format::Text | Format::Short => for_people(&endpoints, config.as_deref(), &asked),
-        Format::Json => json(&for_programs(&endpoints, config.as_deref()))? + "\n",
-        Format::Jsonl => json_line(&for_programs(&endpoints, config.as_deref()))? + "\n",
+    let text = match args.output.output_format() {
+        OutputFormat::Text | OutputFormat::Short => format_text(&endpoints, config.as_deref(), &asked),
+        OutputFormat::Json => pretty_json(&json_output(&endpoints, config.as_deref()))? + "\n",
+        OutputFormat::Jsonl => json_line(&json_output(&endpoints, config.as_deref()))? + "\n",
     };
     output.write_whole(text.as_bytes())?;
     tokio::select! {
-        () = sandbox.stopped() => {}
+        () = sandbox.run_until_dropped() => {}
         () = asked_to_stop() => {}
     }
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
-fn for_people(endpoints: &[(String, String)], config: Option<&str>, name: &str) -> String {
+fn format_text(endpoints: &[(String, String)], config: Option<&str>, name: &str) -> String {
     let mut text = String::from("The sandbox is running; Ctrl-C stops it.\n");
     for (label, url) in endpoints {
         let _ = writeln!(text, "  {label:<10} {url}");
     }
     if let Some(path) = config {
-        let _ = writeln!(text, "Ask it: clresolve --config {path} {}", in_shell(name));
+        let _ = writeln!(text, "Ask it: clresolve --config {path} {}", shell_quote(name));
     }
     text
 }
 
-fn for_programs(endpoints: &[(String, String)], config: Option<&str>) -> Value {
+fn json_output(endpoints: &[(String, String)], config: Option<&str>) -> Value {
     let endpoints: serde_json::Map<String, Value> =
         endpoints.iter().map(|(label, url)| (label.clone(), Value::from(url.as_str()))).collect();
     serde_json::json!({ "endpoints": endpoints, "config": config })
@@ -131,13 +132,13 @@ mod tests {
     #[test]
     fn a_row_reads_in_one_line() {
         let row = serde_json::json!({"name": "a.eth", "state": "untrusted", "codes": ["txt-missing", "single-rpc"]});
-        assert!(line(&row).ends_with("txt-missing,single-rpc\n"));
+        assert!(format_row(&row).ends_with("txt-missing,single-rpc\n"));
     }
 
     #[test]
     fn people_are_told_how_to_ask() {
         let text =
-            for_people(&[("rpc".to_owned(), "http://127.0.0.1:1".to_owned())], Some("s.toml"), "summarizeagent.eth");
+            format_text(&[("rpc".to_owned(), "http://127.0.0.1:1".to_owned())], Some("s.toml"), "summarizeagent.eth");
         assert!(text.contains("rpc        http://127.0.0.1:1\n"));
         assert!(text.ends_with("clresolve --config s.toml summarizeagent.eth\n"));
     }

@@ -4,21 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clresolve_resolver::config::ListenAt;
+use clresolve_resolver::config::ListenAddress;
 use clresolve_resolver::resolve::Resolver;
-use clresolve_server::http::{self, Server};
-use clresolve_verdict::verdict::Depth;
+use clresolve_server::http::{self, HttpDaemon};
+use clresolve_verdict::verdict::ResolutionDepth;
 use tokio::sync::oneshot;
 use tracing::Level;
 
-use super::args::ServeArgs;
-use super::exit::Exit;
-use super::operator::{self, Program, log_settings};
-use super::stop::{ReloadAsks, StopAsks};
-use super::world::{self, Reader};
+use super::args::ServeArguments;
+use super::exit::ExitStatus;
+use super::operator::{self, ServeOperator, log_settings};
+use super::stop::{ReloadSignals, StopSignals};
+use super::world::{self, ConfigReaderKind};
 use super::{config, log_queue, service_manager};
 
-pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: ServeArguments) -> anyhow::Result<ExitStatus> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
     let done = runtime.block_on(serve(args));
     // Resolutions for disconnected clients may still be in progress. Their results are not needed.
@@ -26,38 +26,41 @@ pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     done
 }
 
-async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
+async fn serve(args: ServeArguments) -> anyhow::Result<ExitStatus> {
     // First, because without a handler the signal would end the process.
-    let reloads = ReloadAsks::listen();
-    let (file, digest) = (operator::file(&args), operator::digest(&args));
-    let (mut config, sandbox) = world::settings(&args.world, Reader::Payers, Depth::default()).await?;
+    let reloads = ReloadSignals::listen();
+    let (file, digest) = (operator::config_file_path(&args), operator::digest(&args));
+    let (mut config, sandbox) =
+        world::read_config_with_sandbox(&args.world, ConfigReaderKind::Payers, ResolutionDepth::default()).await?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     if args.check_config {
         http::check(&config)?;
         Resolver::new(&config).await?;
-        config::note_good(&config, "the configuration is good");
-        return Ok(Exit::Trusted);
+        config::report_valid_config(&config, "the configuration is good");
+        return Ok(ExitStatus::Trusted);
     }
     // Otherwise the first non-ASCII name would block a worker thread.
-    clresolve_core::name::prepare();
-    let mut server = Server::bind(&config).await?;
-    let mut asks = StopAsks::listen();
-    log_queue::say(Level::INFO, &format!("listening on {}", shown(server.address())));
+    clresolve_core::name::load_tables();
+    let mut server = HttpDaemon::bind(&config).await?;
+    let mut asks = StopSignals::listen();
+    log_queue::write_log_line(Level::INFO, &format!("listening on {}", listener_address(server.address())));
     if let Some(address) = server.gate_address() {
-        log_queue::say(Level::INFO, &format!("the gate listens on {}", shown(address)));
+        log_queue::write_log_line(Level::INFO, &format!("the gate listens on {}", listener_address(address)));
     }
-    let program = Arc::new(Program::new(args, server.reloader(), digest));
+    let program = Arc::new(ServeOperator::new(args, server.reloader(), digest));
     #[cfg(unix)]
-    if let Some(path) = server.administer(Arc::clone(&program) as Arc<dyn clresolve_server::http::Operator>).await? {
-        log_queue::say(Level::INFO, &format!("the admin socket is {path}"));
+    if let Some(path) =
+        server.bind_admin_socket(Arc::clone(&program) as Arc<dyn clresolve_server::http::DaemonOperator>).await?
+    {
+        log_queue::write_log_line(Level::INFO, &format!("the admin socket is {path}"));
     }
-    log_queue::say(Level::INFO, &read_from(file));
+    log_queue::write_log_line(Level::INFO, &config_source_message(file));
     log_settings(&config, "started");
-    service_manager::is_ready();
+    service_manager::notify_ready();
     service_manager::start_watchdog();
     let sandbox_ends = async {
         match sandbox {
-            Some(sandbox) => sandbox.stopped().await,
+            Some(sandbox) => sandbox.run_until_dropped().await,
             None => std::future::pending().await,
         }
     };
@@ -66,23 +69,23 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         asks.next().await;
         // This fails if the server has already ended. Signalled first, because the gate must close at once.
         let _ = ask.send(());
-        service_manager::is_stopping();
+        service_manager::notify_stopping();
         asks.next().await;
     };
     let reloading = program.reload_when_asked(reloads);
     tokio::select! {
-        () = server.run(async { _ = asked.await }) => Ok(Exit::Trusted),
-        () = sandbox_ends => Ok(Exit::Trusted),
-        () = reloading => Ok(Exit::Trusted),
+        () = server.run(async { _ = asked.await }) => Ok(ExitStatus::Trusted),
+        () = sandbox_ends => Ok(ExitStatus::Trusted),
+        () = reloading => Ok(ExitStatus::Trusted),
         () = asked_twice => {
-            log_queue::say(Level::WARN, "asked twice to stop; aborting the requests in progress");
-            Ok(Exit::Interrupted)
+            log_queue::write_log_line(Level::WARN, "asked twice to stop; aborting the requests in progress");
+            Ok(ExitStatus::Interrupted)
         }
     }
 }
 
 /// The log message about the configuration file.
-fn read_from(file: Option<PathBuf>) -> String {
+fn config_source_message(file: Option<PathBuf>) -> String {
     match file {
         Some(path) => format!("the configuration file is {}", path.display()),
         None => "no configuration file is read".to_owned(),
@@ -90,9 +93,9 @@ fn read_from(file: Option<PathBuf>) -> String {
 }
 
 /// The address of a listener, as clients write it.
-fn shown(listener: &ListenAt) -> String {
+fn listener_address(listener: &ListenAddress) -> String {
     match listener {
-        ListenAt::Tcp(address) => format!("http://{address}"),
-        ListenAt::Unix(_) => listener.to_string(),
+        ListenAddress::Tcp(address) => format!("http://{address}"),
+        ListenAddress::Unix(_) => listener.to_string(),
     }
 }

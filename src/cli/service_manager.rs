@@ -10,19 +10,19 @@ use tokio::time::sleep;
 const SIGNS: u32 = 3;
 
 /// Notifies that the daemon serves the configuration in force.
-pub(super) fn is_ready() {
-    tell(&[NotifyState::Ready]);
+pub(super) fn notify_ready() {
+    send_notifications(&[NotifyState::Ready]);
 }
 
 /// Notifies that the daemon drains and then ends.
-pub(super) fn is_stopping() {
-    tell(&[NotifyState::Stopping]);
+pub(super) fn notify_stopping() {
+    send_notifications(&[NotifyState::Stopping]);
 }
 
-/// Notifies that the daemon reloads its configuration. [`is_ready`] must follow, even if the reload fails.
-pub(super) fn is_reloading() {
+/// Notifies that the daemon reloads its configuration. [`notify_ready`] must follow, even if the reload fails.
+pub(super) fn notify_reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Ok(now) => send_notifications(&[NotifyState::Reloading, now]),
         // Without the time, systemd considers the reload failed and stops the service.
         Err(error) => tracing::warn!(%error, "the service manager was not notified of the reload"),
     }
@@ -34,18 +34,18 @@ pub(super) fn is_reloading() {
 /// task needs neither a connection nor a permit.
 pub(super) fn start_watchdog() {
     if let Some(limit) = sd_notify::watchdog_enabled() {
-        tokio::spawn(give_signs(limit / SIGNS, || tell(&[NotifyState::Watchdog])));
+        tokio::spawn(send_heartbeats(limit / SIGNS, || send_notifications(&[NotifyState::Watchdog])));
     }
 }
 
-async fn give_signs(pause: Duration, sign: impl Fn()) {
+async fn send_heartbeats(pause: Duration, sign: impl Fn()) {
     loop {
         sign();
         sleep(pause).await;
     }
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn send_notifications(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager could not be notified");
     }
@@ -64,7 +64,7 @@ mod tests {
     fn signs_of_life_end_while_no_worker_answers() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
         let (send, signs) = mpsc::channel();
-        runtime.spawn(give_signs(PAUSE, move || _ = send.send(())));
+        runtime.spawn(send_heartbeats(PAUSE, move || _ = send.send(())));
         signs.recv().expect("a sign of life");
         let (busy, is_busy) = mpsc::channel();
         let (go_on, goes_on) = mpsc::channel::<()>();

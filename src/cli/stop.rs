@@ -2,7 +2,7 @@
 
 /// Completes at Ctrl-C, and on Unix also at SIGTERM. Signals are handled from the call on, not from the first poll.
 pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
-    let mut asks = StopAsks::listen();
+    let mut asks = StopSignals::listen();
     async move { asks.next().await }
 }
 
@@ -10,13 +10,13 @@ pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
 ///
 /// A command must use a single listener: signals that arrive before a listener wakes are merged, so two listeners could
 /// count different numbers.
-pub(super) struct StopAsks {
+pub(super) struct StopSignals {
     #[cfg(unix)]
     signals: std::io::Result<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,
 }
 
 #[cfg(unix)]
-impl StopAsks {
+impl StopSignals {
     pub(super) fn listen() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
 
@@ -35,12 +35,12 @@ impl StopAsks {
 }
 
 /// Requests to reload the configuration (SIGHUP), from [`listen`](Self::listen) on.
-pub(super) struct ReloadAsks {
+pub(super) struct ReloadSignals {
     #[cfg(unix)]
     signal: std::io::Result<tokio::signal::unix::Signal>,
 }
 
-impl ReloadAsks {
+impl ReloadSignals {
     pub(super) fn listen() -> Self {
         Self {
             #[cfg(unix)]
@@ -60,7 +60,7 @@ impl ReloadAsks {
 }
 
 #[cfg(not(unix))]
-impl StopAsks {
+impl StopSignals {
     pub(super) fn listen() -> Self {
         Self {}
     }

@@ -1,9 +1,9 @@
 //! `trace`: like `verify`, with the evidence and time of each step.
 
-use super::args::VerifyArgs;
-use super::exit::Exit;
-use super::verify::{View, judge};
+use super::args::VerifyArguments;
+use super::exit::ExitStatus;
+use super::verify::{VerdictView, judge};
 
-pub(super) fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
-    super::runtime::run_async(judge(args, View::Trace))
+pub(super) fn run(args: VerifyArguments) -> anyhow::Result<ExitStatus> {
+    super::runtime::run_async(judge(args, VerdictView::Trace))
 }

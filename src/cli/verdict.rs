@@ -2,41 +2,45 @@
 
 use clresolve_bundle::signed::{ExpectedVerdict, MAX_JWS_BYTES, VerifiedVerdict, verify};
 use clresolve_core::name::EnsName;
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 use clresolve_resolver::clock::{Clock as _, SystemClock};
-use clresolve_resolver::config::{Config, Layer, ProofDemand};
+use clresolve_resolver::config::{Config, ConfigLayer, ProofDemand};
 use clresolve_resolver::sign::read_trusted_keys;
 
-use super::args::{Format, VerdictCommand, VerdictVerifyArgs, WorldArgs};
-use super::exit::Exit;
-use super::input::{name, read};
+use super::args::{NetworkArguments, OutputFormat, VerdictCommand, VerdictVerifyArguments};
+use super::exit::ExitStatus;
+use super::input::{input_name, read_file_or_stdin};
 use super::notice;
-use super::output::{Output, Results};
-use super::render::{self, Objections};
-use super::verify::{exit_of, report_unmet};
-use super::world::{self, Reader};
+use super::output::{OutputSink, ResultWriter};
+use super::render::{self, AgentObjections};
+use super::verify::{exit_status, report_unmet};
+use super::world::{self, ConfigReaderKind};
 
 /// Maximum length of a line end after a JWS, in bytes.
 const LINE_END: usize = 2;
 
-pub(super) fn run(VerdictCommand::Verify(args): VerdictCommand) -> anyhow::Result<Exit> {
-    let config = world::configuration(&WorldArgs::from(&args.about), Reader::Others, Layer::default())?;
+pub(super) fn run(VerdictCommand::Verify(args): VerdictCommand) -> anyhow::Result<ExitStatus> {
+    let config = world::read_configuration(
+        &NetworkArguments::from(&args.about),
+        ConfigReaderKind::Others,
+        ConfigLayer::default(),
+    )?;
     let keys = read_trusted_keys(&args.jwks)?;
-    let expected = expected(&args.name, args.chain, args.issuer.clone(), &config)?;
-    let jws = String::from_utf8_lossy(&read(&args.jws, MAX_JWS_BYTES + LINE_END)?).into_owned();
+    let expected = expected_verdict(&args.name, args.chain, args.issuer.clone(), &config)?;
+    let jws = String::from_utf8_lossy(&read_file_or_stdin(&args.jws, MAX_JWS_BYTES + LINE_END)?).into_owned();
     match verify(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {
         Ok(verified) => show(args, &verified),
         Err(error) => {
-            let file = name(&args.jws);
-            let (file, error) = (Foreign::new(&file), error.to_string());
-            anstream::eprintln!("clresolve: signed verdict in {file} rejected: {}", Foreign::new(&error));
-            Ok(Exit::Untrusted)
+            let file = input_name(&args.jws);
+            let (file, error) = (UntrustedText::new(&file), error.to_string());
+            anstream::eprintln!("clresolve: signed verdict in {file} rejected: {}", UntrustedText::new(&error));
+            Ok(ExitStatus::Untrusted)
         }
     }
 }
 
 /// The required subject of the verdict: the name, and the configuration unless an option overrides it.
-pub(super) fn expected(
+pub(super) fn expected_verdict(
     name: &str,
     chain: Option<u64>,
     issuer: Option<String>,
@@ -61,28 +65,28 @@ pub(super) fn expected(
 }
 
 pub(super) fn name_of_flag(name: &str) -> anyhow::Result<EnsName> {
-    EnsName::parse(name).map_err(|error| anyhow::anyhow!("--name: {}", Foreign::new(&error.to_string())))
+    EnsName::parse(name).map_err(|error| anyhow::anyhow!("--name: {}", UntrustedText::new(&error.to_string())))
 }
 
-fn show(args: VerdictVerifyArgs, verified: &VerifiedVerdict) -> anyhow::Result<Exit> {
+fn show(args: VerdictVerifyArguments, verified: &VerifiedVerdict) -> anyhow::Result<ExitStatus> {
     let verdict = verified.verdict();
-    let unmet = args.expect.unmet(verdict);
-    let format = args.output.form();
-    let output = Output::new(&args.output.out)?;
+    let unmet = args.expect.unmet_expectations(verdict);
+    let format = args.output.output_format();
+    let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
-    notice::note(format_args!(
+    notice::print_notice(format_args!(
         "clresolve: signed by {}, key {}",
-        Foreign::new(&verified.issuer),
-        Foreign::new(&verified.key_id)
+        UntrustedText::new(&verified.issuer),
+        UntrustedText::new(&verified.key_id)
     ));
-    if format != Format::Text {
+    if format != OutputFormat::Text {
         report_unmet(verdict, &unmet);
     }
-    let mut results = Results::one(output, format);
+    let mut results = ResultWriter::single_result(output, format);
     results.push(verdict, |format| match format {
-        Format::Short => render::short(verdict, &palette),
-        _ => render::walk(verdict, Objections::of_expectations(&unmet), &palette),
+        OutputFormat::Short => render::format_short(verdict, &palette),
+        _ => render::format_walk(verdict, AgentObjections::from_unmet(&unmet), &palette),
     })?;
     results.finish()?;
-    Ok(exit_of(verdict, &unmet))
+    Ok(exit_status(verdict, &unmet))
 }

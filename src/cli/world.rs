@@ -7,16 +7,16 @@ use std::time::Duration;
 #[cfg(unix)]
 use anyhow::Context as _;
 use anyhow::bail;
-use clresolve_core::text::{self, Foreign};
-use clresolve_resolver::config::{Config, ConfigError, Layer, ManifestSource, RedisConfig, VARIABLES};
+use clresolve_core::text::{self, UntrustedText};
+use clresolve_resolver::config::{Config, ConfigError, ConfigLayer, ManifestSource, RedisConfig, VARIABLES};
 use clresolve_resolver::resolve::{Resolver, local_profiles, policy};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_verdict::check::Policy;
-use clresolve_verdict::profile::{Profile, Profiles};
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::check::JudgementPolicy;
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
+use clresolve_verdict::verdict::ResolutionDepth;
 use humantime::format_duration;
 
-use super::args::{DepthArg, OfflineArgs, WorldArgs};
+use super::args::{DepthArgument, NetworkArguments, OfflineRulesArguments};
 use super::config_file::ConfigFile;
 use super::notice;
 
@@ -30,33 +30,40 @@ const VERDICTS_KEPT: u64 = 64;
 const CONTENT_KEPT: u64 = 1024 * 1024;
 
 /// A resolver, and the sandbox that it queries, if any.
-pub(super) struct World {
+pub(super) struct CommandContext {
     pub(super) resolver: Resolver,
     pub(super) config: Config,
     /// Keeps the sandbox running.
     _sandbox: Option<Sandbox>,
 }
 
-impl World {
-    pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
-        Self::open_with(args, Layer::default()).await
+impl CommandContext {
+    pub(super) async fn open(args: &NetworkArguments) -> anyhow::Result<Self> {
+        Self::open_with(args, ConfigLayer::default()).await
     }
 
-    /// Like [`World::open`], for a command that decides on payments.
-    pub(super) async fn open_for_payers(args: &WorldArgs) -> anyhow::Result<Self> {
-        let (config, sandbox) = settings(args, Reader::Payers, Depth::default()).await?;
-        Self::of(config, sandbox).await
+    /// Like [`CommandContext::open`], for a command that decides on payments.
+    pub(super) async fn open_for_payers(args: &NetworkArguments) -> anyhow::Result<Self> {
+        let (config, sandbox) =
+            read_config_with_sandbox(args, ConfigReaderKind::Payers, ResolutionDepth::default()).await?;
+        Self::from_config(config, sandbox).await
     }
 
-    pub(super) async fn open_with(args: &WorldArgs, further: Layer) -> anyhow::Result<Self> {
-        let (config, sandbox) = settings(args, Reader::Others, Depth::default()).await?;
-        Self::of(config.with([further])?, sandbox).await
+    pub(super) async fn open_with(args: &NetworkArguments, further: ConfigLayer) -> anyhow::Result<Self> {
+        let (config, sandbox) =
+            read_config_with_sandbox(args, ConfigReaderKind::Others, ResolutionDepth::default()).await?;
+        Self::from_config(config.with_layers([further])?, sandbox).await
     }
 
-    /// Like [`World::open`], for a list of names. Uses the depth `unless_told` if no source sets one, and caches few
-    /// verdicts, so that memory does not grow with the list. `at_once` names read hosts and gateways concurrently.
-    pub(super) async fn open_for_list(args: &WorldArgs, unless_told: Depth, at_once: u8) -> anyhow::Result<Self> {
-        let (mut config, sandbox) = settings(args, Reader::Others, unless_told).await?;
+    /// Like [`CommandContext::open`], for a list of names. Uses the depth `unless_told` if no source sets one, and
+    /// caches few verdicts, so that memory does not grow with the list. `at_once` names read hosts and gateways
+    /// concurrently.
+    pub(super) async fn open_for_list(
+        args: &NetworkArguments,
+        unless_told: ResolutionDepth,
+        at_once: u8,
+    ) -> anyhow::Result<Self> {
+        let (mut config, sandbox) = read_config_with_sandbox(args, ConfigReaderKind::Others, unless_told).await?;
         for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
             *pool = VERDICTS_KEPT.min(*pool);
         }
@@ -67,7 +74,7 @@ impl World {
     }
 
     /// Checks that the command can decide about the present, by the gate's policy.
-    pub(super) fn check_now(&self) -> anyhow::Result<()> {
+    pub(super) fn check_decides_now(&self) -> anyhow::Result<()> {
         if self.config.chain.block.number().is_some() {
             bail!("--block: this command answers about now; a numbered block is for `verify`");
         }
@@ -75,7 +82,7 @@ impl World {
     }
 
     /// Without the shared cache: a short-lived command has nothing to share.
-    async fn of(mut config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
+    async fn from_config(mut config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
         config.redis = RedisConfig::default();
         let resolver = Resolver::new(&config).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
@@ -83,40 +90,40 @@ impl World {
 }
 
 /// The rules in force, from the configuration alone. Opens neither a connection nor a memory.
-pub(super) struct LocalRules {
-    pub(super) profiles: Profiles,
-    pub(super) profile: Arc<Profile>,
-    pub(super) policy: Policy,
+pub(super) struct OfflineRules {
+    pub(super) profiles: ConformanceProfiles,
+    pub(super) profile: Arc<ConformanceProfile>,
+    pub(super) policy: JudgementPolicy,
 }
 
-impl LocalRules {
+impl OfflineRules {
     /// Reads the configuration and the rule files in it.
-    pub(super) fn read(args: &OfflineArgs) -> anyhow::Result<Self> {
-        let world = WorldArgs::from(args);
+    pub(super) fn read(args: &OfflineRulesArguments) -> anyhow::Result<Self> {
+        let world = NetworkArguments::from(args);
         let (config, profiles) = if args.sandbox {
-            (Config::default().with([layer(&world)?])?, Sandbox::profiles())
+            (Config::default().with_layers([layer_of_flags(&world)?])?, Sandbox::profiles())
         } else {
-            let config = configuration(&world, Reader::Others, Layer::default())?;
+            let config = read_configuration(&world, ConfigReaderKind::Others, ConfigLayer::default())?;
             let profiles = local_profiles(&config)?;
             (config, profiles)
         };
         for source in &config.rules.manifests {
             if let ManifestSource::Url { url, .. } = source {
-                notice::note(format_args!(
+                notice::print_notice(format_args!(
                     "note: the manifest at {} is not fetched, since this command opens no connection",
-                    Foreign::new(&text::without_secrets(url.as_str()))
+                    UntrustedText::new(&text::without_secrets(url.as_str()))
                 ));
             }
         }
         let id = &config.rules.profile;
-        let Some(profile) = profiles.get(id) else { bail!("profile: no profile is called {}", Foreign::new(id)) };
+        let Some(profile) = profiles.get(id) else { bail!("profile: no profile is called {}", UntrustedText::new(id)) };
         Ok(Self { profile, policy: policy(&config.rules), profiles })
     }
 }
 
 /// Kind of command that reads the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
+pub(super) enum ConfigReaderKind {
     /// The daemon, and commands that decide on payments. Other users must not be able to write a file that sets
     /// payees, limits or the evidence that a payee needs.
     Payers,
@@ -124,34 +131,38 @@ pub(super) enum Reader {
 }
 
 /// Reads the configuration, and starts the sandbox if it is selected.
-pub(super) async fn settings(
-    args: &WorldArgs,
-    reader: Reader,
-    depth: Depth,
+pub(super) async fn read_config_with_sandbox(
+    args: &NetworkArguments,
+    reader: ConfigReaderKind,
+    depth: ResolutionDepth,
 ) -> anyhow::Result<(Config, Option<Sandbox>)> {
-    let unless_told = unless_told(depth)?;
+    let unless_told = default_depth_layer(depth)?;
     if !args.sandbox {
-        return Ok((configuration(args, reader, unless_told)?, None));
+        return Ok((read_configuration(args, reader, unless_told)?, None));
     }
     let sandbox = Sandbox::start().await?;
-    let config = sandbox.config().with([unless_told, layer(args)?])?;
+    let config = sandbox.config().with_layers([unless_told, layer_of_flags(args)?])?;
     Ok((config, Some(sandbox)))
 }
 
-pub(super) fn unless_told(depth: Depth) -> Result<Layer, ConfigError> {
-    let mut layer = Layer::default();
+pub(super) fn default_depth_layer(depth: ResolutionDepth) -> Result<ConfigLayer, ConfigError> {
+    let mut layer = ConfigLayer::default();
     layer.set("depth", Some(depth))?;
     Ok(layer)
 }
 
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.
-pub(super) fn configuration(args: &WorldArgs, reader: Reader, unless_told: Layer) -> anyhow::Result<Config> {
-    let layers = sources(args, reader)?.into_iter().map(|(_, layer)| layer);
-    Ok(Config::default().with([unless_told].into_iter().chain(layers))?)
+pub(super) fn read_configuration(
+    args: &NetworkArguments,
+    reader: ConfigReaderKind,
+    unless_told: ConfigLayer,
+) -> anyhow::Result<Config> {
+    let layers = read_sources(args, reader)?.into_iter().map(|(_, layer)| layer);
+    Ok(Config::default().with_layers([unless_told].into_iter().chain(layers))?)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum ConfigSource {
     File(PathBuf),
     Environment,
     Flags,
@@ -159,18 +170,24 @@ pub(super) enum Source {
 
 /// The settings of each source, the strongest last.
 #[cfg_attr(not(unix), allow(unused_variables, reason = "only Unix tells who may write a file"))]
-pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(Source, Layer)>> {
+pub(super) fn read_sources(
+    args: &NetworkArguments,
+    reader: ConfigReaderKind,
+) -> anyhow::Result<Vec<(ConfigSource, ConfigLayer)>> {
     let variable = |key: &str| std::env::var(key).ok();
     let mut sources = Vec::new();
     if let Some(file) = ConfigFile::find(&args.rules) {
         let path = &file.path;
         // Checked before reading, so that no other user can replace the text in between.
         #[cfg(unix)]
-        let exposed =
-            if reader == Reader::Payers { clresolve_server::exposed_path::written_by_others(path) } else { Ok(None) };
+        let exposed = if reader == ConfigReaderKind::Payers {
+            clresolve_server::exposed_path::find_writable_part(path)
+        } else {
+            Ok(None)
+        };
         let layer = file.read()?;
         #[cfg(unix)]
-        if layer.says_who_is_paid()
+        if layer.sets_payment_keys()
             && let Some(place) = exposed.with_context(|| path.display().to_string())?
         {
             let (path, place) = (path.display(), place.display());
@@ -179,11 +196,11 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
                  Give it to root or to the daemon's user, then `chmod go-w {place}`"
             );
         }
-        sources.push((Source::File(file.path), layer));
+        sources.push((ConfigSource::File(file.path), layer));
     }
     warn_of_misspelt_variables();
-    sources.push((Source::Environment, Layer::from_environment(variable)?));
-    sources.push((Source::Flags, layer(args)?));
+    sources.push((ConfigSource::Environment, ConfigLayer::from_environment(variable)?));
+    sources.push((ConfigSource::Flags, layer_of_flags(args)?));
     Ok(sources)
 }
 
@@ -195,20 +212,20 @@ fn warn_of_misspelt_variables() {
             && !VARIABLES.contains(&name.as_str())
             && let Some(meant) = text::nearest(given, known)
         {
-            let name = Foreign::new(&name);
-            notice::note(format!("clresolve: {name} is not read; did you mean {VARIABLE_PREFIX}{meant}?"));
+            let name = UntrustedText::new(&name);
+            notice::print_notice(format!("clresolve: {name} is not read; did you mean {VARIABLE_PREFIX}{meant}?"));
         }
     }
 }
 
 /// The input files of a command, each with its option. No result may overwrite one of them.
-pub(super) struct WorldFiles<'a> {
+pub(super) struct CommandInputFiles<'a> {
     config: Option<ConfigFile>,
     ca: &'a [PathBuf],
 }
 
-impl<'a> WorldFiles<'a> {
-    pub(super) fn of(args: &'a WorldArgs) -> Self {
+impl<'a> CommandInputFiles<'a> {
+    pub(super) fn from_arguments(args: &'a NetworkArguments) -> Self {
         Self { config: ConfigFile::find(&args.rules), ca: &args.ca }
     }
 
@@ -218,11 +235,11 @@ impl<'a> WorldFiles<'a> {
     }
 }
 
-fn layer(args: &WorldArgs) -> Result<Layer, ConfigError> {
+fn layer_of_flags(args: &NetworkArguments) -> Result<ConfigLayer, ConfigError> {
     let time = |time: Duration| format_duration(time).to_string();
-    let mut layer = Layer::default();
-    layer.set("rpc", list(&args.rpc))?;
-    layer.set("gateway", list(&args.gateway))?;
+    let mut layer = ConfigLayer::default();
+    layer.set("rpc", non_empty_list(&args.rpc))?;
+    layer.set("gateway", non_empty_list(&args.gateway))?;
     layer.set("proof", args.proof.map(|proof| proof.to_string()))?;
     layer.set("quorum", args.quorum)?;
     layer.set("universal-resolver", args.universal_resolver.map(|address| address.to_string()))?;
@@ -230,29 +247,29 @@ fn layer(args: &WorldArgs) -> Result<Layer, ConfigError> {
     layer.set("block", args.block.map(|block| block.to_string()))?;
     layer.set("max-head-age", args.max_head_age.map(time))?;
     layer.set("profile", args.rules.profile.as_ref())?;
-    layer.set("depth", args.rules.depth.map(Depth::from))?;
+    layer.set("depth", args.rules.depth.map(ResolutionDepth::from))?;
     layer.set("links", args.links.then_some(true))?;
     layer.set("timeout", args.timeout.map(time))?;
-    layer.set("connect-to", list(&texts(&args.connect_to)))?;
-    layer.set("allow-host", list(&texts(&args.allow_host)))?;
-    layer.set("ca", list(&args.ca))?;
+    layer.set("connect-to", non_empty_list(&to_texts(&args.connect_to)))?;
+    layer.set("allow-host", non_empty_list(&to_texts(&args.allow_host)))?;
+    layer.set("ca", non_empty_list(&args.ca))?;
     Ok(layer)
 }
 
 /// The values of a repeatable flag. `None` if it is not used.
-fn list<T>(values: &[T]) -> Option<&[T]> {
+fn non_empty_list<T>(values: &[T]) -> Option<&[T]> {
     Some(values).filter(|values| !values.is_empty())
 }
 
-fn texts(values: &[impl ToString]) -> Vec<String> {
+fn to_texts(values: &[impl ToString]) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
 }
 
-impl From<DepthArg> for Depth {
-    fn from(depth: DepthArg) -> Self {
+impl From<DepthArgument> for ResolutionDepth {
+    fn from(depth: DepthArgument) -> Self {
         match depth {
-            DepthArg::Identity => Self::Identity,
-            DepthArg::Schemas => Self::Schemas,
+            DepthArgument::Identity => Self::Identity,
+            DepthArgument::Schemas => Self::Schemas,
         }
     }
 }

@@ -10,7 +10,7 @@ use url::Url;
 use clresolve_core::payment::CoinType;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::records::Key;
+use clresolve_core::records::RecordKey;
 
 sol! {
     function setText(bytes32 node, string key, string value);
@@ -25,11 +25,11 @@ const MANAGER: &str = "https://app.ens.domains/";
 /// address, as in ENS's PublicResolver.
 pub(super) fn calldata(
     name: &EnsName,
-    records: &BTreeMap<Key, String>,
+    records: &BTreeMap<RecordKey, String>,
     addresses: &BTreeMap<CoinType, Address>,
 ) -> Bytes {
     let node = name.node();
-    let text = |(key, value): (&Key, &String)| {
+    let text = |(key, value): (&RecordKey, &String)| {
         setTextCall { node, key: key.as_str().to_owned(), value: value.clone() }.abi_encode().into()
     };
     let address = |(coin, address): (&CoinType, &Address)| {
@@ -41,7 +41,7 @@ pub(super) fn calldata(
 }
 
 /// The page where the holder of a mainnet name can set its records.
-pub(super) fn manager(name: &EnsName) -> String {
+pub(super) fn manager_url(name: &EnsName) -> String {
     let mut page = Url::parse(MANAGER).expect("a constant URL");
     page.set_path(name.as_str());
     page.into()
@@ -57,8 +57,8 @@ mod tests {
     fn one_call_sets_each_record_of_the_name() {
         let name = EnsName::parse("summarizeagent.eth").unwrap();
         let records = BTreeMap::from([
-            (Key::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
-            (Key::Owner, "publisher.eth".to_owned()),
+            (RecordKey::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
+            (RecordKey::Owner, "publisher.eth".to_owned()),
         ]);
         let calldata = calldata(&name, &records, &BTreeMap::new());
         assert_eq!(calldata[..4], hex!("ac9650d8"), "the selector of multicall(bytes[])");
@@ -80,7 +80,7 @@ mod tests {
     fn the_same_call_sets_the_address_of_each_coin_type() {
         let name = EnsName::parse("summarizeagent.eth").unwrap();
         let payee = Address::repeat_byte(0xaa);
-        let coin = CoinType::of_chain(8453).unwrap();
+        let coin = CoinType::for_chain(8453).unwrap();
         let calldata = calldata(&name, &BTreeMap::new(), &BTreeMap::from([(coin, payee)]));
         let calls = multicallCall::abi_decode(&calldata).unwrap().data;
         assert_eq!(calls.len(), 1);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_page_of_a_name_is_a_url() {
-        let page = |name: &str| manager(&EnsName::parse(name).unwrap());
+        let page = |name: &str| manager_url(&EnsName::parse(name).unwrap());
         assert_eq!(page("summarizeagent.eth"), "https://app.ens.domains/summarizeagent.eth");
         assert_eq!(page("🦇.eth"), "https://app.ens.domains/%F0%9F%A6%87.eth");
     }

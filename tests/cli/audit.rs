@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use clresolve_audit::governance_log::{Form, GovernanceLog, LogRow};
+use clresolve_audit::governance_log::{GovernanceLog, GovernanceLogFormat, GovernanceLogRow};
 use clresolve_ipfs::ContentId;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::{Sandbox, World};
+use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
 use clresolve_sandbox::chain::RpcFault;
-use clresolve_sandbox::spec::Spec;
-use clresolve_sandbox::{ChainState, GatewayManners};
+use clresolve_sandbox::spec::SandboxSpec;
+use clresolve_sandbox::{IpfsGatewayBehaviour, ServedChainState};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -81,7 +81,7 @@ fn csv(text: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
-    let expected = Sandbox::expected();
+    let expected = Sandbox::expected_verdicts();
     let list: String = expected.iter().map(|e| format!("{}\n", e.name)).collect();
     // The chain reads of a name share 60 % of its time limit. `offchain-loop.eth` needs five calls with four rounds of
     // gateway requests in between. Under load they exceed 9 s, the share of the default limit.
@@ -119,7 +119,9 @@ fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     let table = csv(text_of(&run(list.as_bytes(), &[&options[..], &["--format", "csv"]].concat())));
     let column = table[0].iter().position(|column| column == "resolution_row").unwrap();
     let printed: Vec<&str> = table[1..].iter().map(|line| &*line[column]).filter(|row| !row.is_empty()).collect();
-    let of_log = |printed: &str| rows_of_log(Form::Published, printed).iter().map(of_any_sandbox).collect::<Vec<_>>();
+    let of_log = |printed: &str| {
+        rows_of_log(GovernanceLogFormat::Published, printed).iter().map(of_any_sandbox).collect::<Vec<_>>()
+    };
     assert_eq!(of_log(&printed.join("\n")), drafts);
     let page = run(list.as_bytes(), &[&options[..], &["--format", "html"]].concat());
     let (_, log) = text_of(&page).split_once("<section id=\"log\">").expect("a section");
@@ -140,10 +142,10 @@ fn of_any_sandbox(row: &Value) -> Value {
 }
 
 /// The rows of a governance log, in the format of drafts in JSON output.
-fn rows_of_log(form: Form, rows: &str) -> Vec<Value> {
+fn rows_of_log(form: GovernanceLogFormat, rows: &str) -> Vec<Value> {
     let log = GovernanceLog::parse(format!("{}{rows}\n", form.head()));
-    let row = |row: LogRow| {
-        let LogRow { date, subject, kind, action, decision, reason, .. } = row;
+    let row = |row: GovernanceLogRow| {
+        let GovernanceLogRow { date, subject, kind, action, decision, reason, .. } = row;
         json!({"date": date, "subject": subject, "kind": kind, "action": action, "decision": decision, "reason": reason})
     };
     log.rows.into_iter().map(row).collect()
@@ -178,9 +180,9 @@ fn a_report_holds_the_schema_layers_where_they_are_asked_for() {
 /// The default audit also checks the schemas, and finds nothing more about names that follow every rule.
 #[test]
 fn good_names_are_trusted_under_the_default_audit_too() {
-    let good: Vec<String> = Sandbox::expected()
+    let good: Vec<String> = Sandbox::expected_verdicts()
         .into_iter()
-        .filter(|e| e.state == clresolve_core::state::State::Trusted)
+        .filter(|e| e.state == clresolve_core::state::TrustState::Trusted)
         .map(|e| e.name.clone())
         .collect();
     let output = run(good.join("\n").as_bytes(), &["--format", "json"]);
@@ -281,7 +283,7 @@ fn every_log_for_code_hosts_fits_the_schema_of_sarif() {
     let schema = include_str!("../sarif/sarif-2.1.0-rtm.5.json").replace("{2}]?$", "{2}$");
     let schema = json_of(schema.as_bytes());
     let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
-    let every: String = Sandbox::expected().iter().map(|expected| format!("{}\n", expected.name)).collect();
+    let every: String = Sandbox::expected_verdicts().iter().map(|expected| format!("{}\n", expected.name)).collect();
     let registry = "https://commandlayer.sandbox.example/agent-cards/meta/manifest.json";
     let lists: [(&[u8], &[&str]); 3] =
         [(b"summarizeagent.eth\n", &[]), (LIST, &["--registry", registry]), (every.as_bytes(), &["--timeout", "2m"])];
@@ -704,7 +706,7 @@ fn resolution(folder: &Path, rows: &str, report: &Value, since: Option<&Value>, 
         let mut drafts = json_of(&programs.stdout)["drafts"].clone();
         // The plain format omits the action.
         drafts.as_array_mut().expect("a list").iter_mut().for_each(|draft| draft["action"] = Value::Null);
-        assert_eq!(json!(rows_of_log(Form::Plain, &rows.join("\n"))), drafts, "{printed}");
+        assert_eq!(json!(rows_of_log(GovernanceLogFormat::Plain, &rows.join("\n"))), drafts, "{printed}");
     }
     output
 }
@@ -910,7 +912,8 @@ fn a_log_of_the_published_form_is_held_against_audits_and_gets_its_drafts() {
     rows.push(gone);
     let new = rows.remove(1)["input"].as_str().expect("a name").to_owned();
     let held = |rows: &str, options: &[&str]| {
-        std::fs::write(folder.path().join("log.md"), format!("{}{rows}", Form::Published.head())).unwrap();
+        std::fs::write(folder.path().join("log.md"), format!("{}{rows}", GovernanceLogFormat::Published.head()))
+            .unwrap();
         std::fs::write(folder.path().join("report.json"), sealed(&report)).unwrap();
         std::fs::write(folder.path().join("since.json"), sealed(&before)).unwrap();
         let arguments = ["audit", "resolution", "--log", "log.md", "--since", "since.json", "report.json"];
@@ -919,13 +922,13 @@ fn a_log_of_the_published_form_is_held_against_audits_and_gets_its_drafts() {
     let found = held("| — | — | — | — | — | — |\n", &[]);
     let said = text_of(&found);
     assert_eq!(code(&found), Some(1), "{}", String::from_utf8_lossy(&found.stderr));
-    let (_, printed) = said.split_once(&Form::Published.head()).expect("the head of the drafts");
+    let (_, printed) = said.split_once(&GovernanceLogFormat::Published.head()).expect("the head of the drafts");
     let action = |name: &str, action: &str| format!(" | `{name}` | {action} | ");
     for row in [action(&new, "Added"), action("gone.eth", "Removed"), action("summarizeagent.eth", "Updated")] {
         assert!(printed.contains(&row), "{row}: {printed}");
     }
     let json = json_of(&held("", &["--json"]).stdout);
-    assert_eq!(json!(rows_of_log(Form::Published, printed)), json["drafts"]);
+    assert_eq!(json!(rows_of_log(GovernanceLogFormat::Published, printed)), json["drafts"]);
     let schema: Value = serde_json::from_str(include_str!("../../schemas/audit-resolution.schema.json")).expect("JSON");
     assert!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&json), "{json:#}");
 
@@ -1362,7 +1365,7 @@ fn a_registry_behind_a_gateway_that_lies_alone_is_unreachable_and_never_proven()
     let registry = &honest["scope"]["registry"];
     let manifest = registry["manifest"].as_str().expect("a location");
     assert!(manifest.starts_with("ipfs://") && registry["proven"] == true, "{registry}");
-    for manners in [GatewayManners::Lie, GatewayManners::Stranger] {
+    for manners in [IpfsGatewayBehaviour::Lie, IpfsGatewayBehaviour::Stranger] {
         config.gateways = vec![world.gateway(manners)];
         for location in [manifest, REGISTRY] {
             let (exit, report) = audited(&config, location);
@@ -1533,9 +1536,9 @@ fn of_any_time(report: &[u8]) -> Vec<&str> {
 
 /// A file in the served network's folder with its decidable names and many unregistered ones.
 fn long_list(world: &Served, length: usize) -> String {
-    let decided = Sandbox::expected()
+    let decided = Sandbox::expected_verdicts()
         .into_iter()
-        .filter(|expected| expected.state != clresolve_core::state::State::Indeterminate);
+        .filter(|expected| expected.state != clresolve_core::state::TrustState::Indeterminate);
     let own = decided.map(|expected| expected.name.to_string());
     let names: Vec<String> = own.chain((0..).map(|number| format!("nobody-{number}.eth"))).take(length).collect();
     let file = world.path("names.txt");
@@ -1677,24 +1680,25 @@ impl AuditFolder {
     }
 }
 
-fn start_two_agents() -> (tokio::runtime::Runtime, World, Config) {
+fn start_two_agents() -> (tokio::runtime::Runtime, CustomSandbox, Config) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let world = runtime.block_on(World::start(&two_agents())).unwrap();
+    let world = runtime.block_on(CustomSandbox::start(&two_agents())).unwrap();
     let mut config = world.config();
     config.timeout = Duration::from_secs(120);
     (runtime, world, config)
 }
 
 /// Names that publish the same card, which is only valid for the first: URL, CID and schemas are equal.
-fn one_card(runtime: &tokio::runtime::Runtime, names: usize) -> Spec {
+fn one_card(runtime: &tokio::runtime::Runtime, names: usize) -> SandboxSpec {
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agent = |number: usize, state: &str, rest: &str| {
         let about = "about = \"Shares a card.\"\nlayout = \"file\"";
         format!("[[agent]]\nname = \"n{number}.eth\"\n{about}\nstate = \"{state}\"\n{rest}")
     };
-    let spec =
-        |agents: String| Spec::parse(&(publisher.to_owned() + &agents)).unwrap_or_else(|error| panic!("{error}"));
-    let world = runtime.block_on(World::start(&spec(agent(0, "trusted", "")))).unwrap();
+    let spec = |agents: String| {
+        SandboxSpec::parse(&(publisher.to_owned() + &agents)).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let world = runtime.block_on(CustomSandbox::start(&spec(agent(0, "trusted", "")))).unwrap();
     let audit = AuditFolder::of(&world.config());
     let config = audit.path("config.toml");
     let card = program().args(["card", "n0.eth", "--config"]).arg(config).output().expect("a card");
@@ -1710,7 +1714,7 @@ fn one_card(runtime: &tokio::runtime::Runtime, names: usize) -> Spec {
 #[test]
 fn shared_content_is_fetched_once_per_audit() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let world = runtime.block_on(World::start(&one_card(&runtime, 40))).unwrap();
+    let world = runtime.block_on(CustomSandbox::start(&one_card(&runtime, 40))).unwrap();
     let mut config = world.config();
     config.timeout = Duration::from_secs(120);
     let audit = AuditFolder::of(&config);
@@ -1776,7 +1780,7 @@ fn block_read(audit: &AuditFolder) -> u64 {
 /// An audit whose pinned block is pruned. If the chain has advanced, the audit continues at the next block.
 struct PrunedPin {
     runtime: tokio::runtime::Runtime,
-    world: World,
+    world: CustomSandbox,
     config: Config,
     /// A configuration whose endpoint has the advanced chain.
     later: Config,
@@ -1788,7 +1792,7 @@ impl PrunedPin {
     fn new() -> Self {
         let (runtime, world, config) = start_two_agents();
         let mut later = config.clone();
-        let ahead = world.endpoint(RpcFault::None, ChainState::Ahead, true);
+        let ahead = world.endpoint(RpcFault::None, ServedChainState::Ahead, true);
         later.chain.endpoints[0].url = runtime.block_on(ahead).unwrap().url;
         let blocks = [&config, &later].map(|config| block_read(&AuditFolder::of(config)));
         assert!(blocks[0] < blocks[1], "{blocks:?}");
@@ -1796,7 +1800,7 @@ impl PrunedPin {
     }
 
     /// Audits through an endpoint in this state that loses the state of the pinned block as soon as it is pinned.
-    fn audit(&self, state: ChainState) -> AuditFolder {
+    fn audit(&self, state: ServedChainState) -> AuditFolder {
         let mut config = self.config.clone();
         let pruned = RpcFault::PrunedBelow(self.blocks[0] + 1);
         config.chain.endpoints[0].url = self.runtime.block_on(async {
@@ -1811,7 +1815,7 @@ impl PrunedPin {
 fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone() {
     let pruned = PrunedPin::new();
     let [gone, next] = pruned.blocks;
-    let output = pruned.audit(ChainState::Ahead).run(&[]);
+    let output = pruned.audit(ServedChainState::Ahead).run(&[]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(code(&output), Some(0), "{said}");
     assert!(
@@ -1826,7 +1830,7 @@ fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone()
     assert!(rows.len() == 2 && rows.iter().all(|row| row["block"] == json!(next)), "{report:#}");
 
     // Without a later block, the names report the failure.
-    let output = pruned.audit(ChainState::Growing).run(&[]);
+    let output = pruned.audit(ServedChainState::Growing).run(&[]);
     assert_eq!(code(&output), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     let report = json_of(&output.stdout);
     assert_eq!(report["rows"][0]["reasons"][0]["code"], "block-unavailable");
@@ -1838,7 +1842,7 @@ fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone()
 fn a_run_that_was_killed_after_its_block_was_gone_goes_on_at_the_one_that_took_its_place() {
     let pruned = PrunedPin::new();
     let [gone, next] = pruned.blocks;
-    let audit = pruned.audit(ChainState::Ahead);
+    let audit = pruned.audit(ServedChainState::Ahead);
     let list: String = (0..200).map(|number| format!("nobody-{number}.eth\n")).collect();
     std::fs::write(audit.path("names.txt"), format!("deep.eth\n{list}plain.eth\n")).unwrap();
     let journal = audit.path("journal");
@@ -1864,7 +1868,7 @@ fn a_run_that_was_killed_after_its_block_was_gone_goes_on_at_the_one_that_took_i
 fn audit_reads_one_block_while_the_chain_advances() {
     let (runtime, world, config) = start_two_agents();
     let now = config.chain.endpoints[0].url.clone();
-    let later = runtime.block_on(world.endpoint(RpcFault::None, ChainState::Ahead, true)).unwrap().url;
+    let later = runtime.block_on(world.endpoint(RpcFault::None, ServedChainState::Ahead, true)).unwrap().url;
     let moving = || {
         let mut config = config.clone();
         config.chain.endpoints[0].url = runtime.block_on(moving_endpoint(now.clone(), later.clone()));
@@ -1950,7 +1954,7 @@ fn a_block_that_a_pin_chose_hides_no_change_to_come() {
 fn a_report_follows_the_one_before() {
     let (runtime, _world, config) = start_two_agents();
     let other = two_agents_but("cl.checksum.agentcard", &format!("sha256:{}", "0".repeat(64)));
-    let other = runtime.block_on(World::start(&other)).unwrap();
+    let other = runtime.block_on(CustomSandbox::start(&other)).unwrap();
     let mut later = other.config();
     later.timeout = Duration::from_secs(120);
     let (june, august) = (AuditFolder::of(&config), AuditFolder::of(&later));
@@ -2030,7 +2034,7 @@ async fn busy_gateway(block: bytes::Bytes, refusals: usize) -> (url::Url, Arc<At
 
 /// Blocks by their gateway path.
 fn by_path(blocks: Vec<bytes::Bytes>) -> Arc<HashMap<String, bytes::Bytes>> {
-    let path = |block: &bytes::Bytes| format!("/ipfs/{}", ContentId::raw_of(block));
+    let path = |block: &bytes::Bytes| format!("/ipfs/{}", ContentId::from_raw_block(block));
     Arc::new(blocks.into_iter().map(|block| (path(&block), block)).collect())
 }
 
@@ -2086,7 +2090,10 @@ async fn hesitant_gateway(blocks: Vec<bytes::Bytes>) -> url::Url {
 }
 
 /// Agents whose cards are only available from one gateway, and these cards.
-fn agents_of_one_gateway(runtime: &tokio::runtime::Runtime, names: usize) -> (World, Config, Vec<bytes::Bytes>) {
+fn agents_of_one_gateway(
+    runtime: &tokio::runtime::Runtime,
+    names: usize,
+) -> (CustomSandbox, Config, Vec<bytes::Bytes>) {
     let agent = |number: usize| {
         format!(
             "[[agent]]\nname = \"a{number}.eth\"\nabout = \"Shortens text {number}.\"\nstate = \"trusted\"\n\
@@ -2095,7 +2102,7 @@ fn agents_of_one_gateway(runtime: &tokio::runtime::Runtime, names: usize) -> (Wo
     };
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let spec = publisher.to_owned() + &(0..names).map(agent).collect::<String>();
-    let world = runtime.block_on(World::start(&Spec::parse(&spec).unwrap())).unwrap();
+    let world = runtime.block_on(CustomSandbox::start(&SandboxSpec::parse(&spec).unwrap())).unwrap();
     let mut config = world.config();
     config.timeout = Duration::from_secs(120);
     config.gateways.truncate(1);
@@ -2145,11 +2152,11 @@ fn a_gateway_that_bears_few_requests_at_once_gets_as_many_and_no_name_is_lost() 
 }
 
 /// An agent whose card has this URL, and the card.
-fn agent_at(runtime: &tokio::runtime::Runtime, url: &str) -> (World, Config, bytes::Bytes) {
+fn agent_at(runtime: &tokio::runtime::Runtime, url: &str) -> (CustomSandbox, Config, bytes::Bytes) {
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agent = "[[agent]]\nname = \"plain.eth\"\nabout = \"Makes long texts short.\"\nstate = \"trusted\"\n";
-    let spec = Spec::parse(&format!("{publisher}{agent}[agent.records]\n\"cl.agentcard\" = \"{url}\"\n"));
-    let world = runtime.block_on(World::start(&spec.unwrap())).unwrap();
+    let spec = SandboxSpec::parse(&format!("{publisher}{agent}[agent.records]\n\"cl.agentcard\" = \"{url}\"\n"));
+    let world = runtime.block_on(CustomSandbox::start(&spec.unwrap())).unwrap();
     let mut config = world.config();
     config.timeout = Duration::from_secs(120);
     let audit = AuditFolder::of(&config);
@@ -2234,9 +2241,9 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
             "[[name]]\nname = \"{name}\"\nholder = \"publisher\"\n[name.records]\n\"cl.owner\" = \"publisher.eth\"\n"
         )
     });
-    let spec = Spec::parse(&names.concat()).unwrap_or_else(|error| panic!("{error}"));
+    let spec = SandboxSpec::parse(&names.concat()).unwrap_or_else(|error| panic!("{error}"));
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let other = runtime.block_on(World::start(&spec)).unwrap();
+    let other = runtime.block_on(CustomSandbox::start(&spec)).unwrap();
     let (config, made) = (world.path("other.toml"), world.path("made.txt"));
     other.config().save(Path::new(&config)).unwrap();
     std::fs::write(&known, format!("{family}\n{long}\n")).unwrap();
@@ -2281,9 +2288,9 @@ fn names_of_the_chain_and_of_a_registry_are_one_audit_through_a_pipe() {
     let agents = ["plain.eth", "summarizeagent.eth", "unspelt.eth"].map(|name| {
         format!("[[agent]]\nname = \"{name}\"\nabout = \"Makes long texts short.\"\nstate = \"trusted\"\n")
     });
-    let spec = Spec::parse(&(publisher.to_owned() + &agents.concat())).unwrap_or_else(|error| panic!("{error}"));
+    let spec = SandboxSpec::parse(&(publisher.to_owned() + &agents.concat())).unwrap_or_else(|error| panic!("{error}"));
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let world = runtime.block_on(World::start(&spec)).unwrap();
+    let world = runtime.block_on(CustomSandbox::start(&spec)).unwrap();
     let mut config = world.config();
     config.timeout = Duration::from_secs(120);
     let folder = TempDir::new().unwrap();
@@ -2358,7 +2365,7 @@ fn the_published_schemas_are_held_against_the_manifests() {
 }
 
 /// A network with two agents. The second one publishes this record and is not trusted.
-fn two_agents_but(key: &str, value: &str) -> Spec {
+fn two_agents_but(key: &str, value: &str) -> SandboxSpec {
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agent =
         |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"Makes long texts short.\"\n{rest}");
@@ -2366,16 +2373,17 @@ fn two_agents_but(key: &str, value: &str) -> Spec {
         format!("state = \"untrusted\"\ncodes = [\"checksum-mismatch\"]\nrecords = {{ \"{key}\" = \"{value}\" }}\n");
     let deep = agent("deep.eth", "layout = \"directory-of-blocks\"\nstate = \"trusted\"\n");
     let text = format!("{publisher}{deep}{}", agent("plain.eth", &wrong));
-    Spec::parse(&text).unwrap_or_else(|error| panic!("{error}"))
+    SandboxSpec::parse(&text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// An agent with payment records, and the same name later without a resolver.
-fn agent_and_its_end() -> [Spec; 2] {
+fn agent_and_its_end() -> [SandboxSpec; 2] {
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agent = "[[agent]]\nname = \"plain.eth\"\nabout = \"Makes long texts short.\"\n\
                  addresses = { 31337 = \"0x70997970c51812dc3a010c7d01b50e0d17dc79c8\" }\n";
     let ended = "state = \"untrusted\"\ncodes = [\"resolver-missing\"]\nchain = { resolver = \"none\" }\n";
-    let spec = |rest: &str| Spec::parse(&format!("{publisher}{agent}{rest}")).unwrap_or_else(|error| panic!("{error}"));
+    let spec =
+        |rest: &str| SandboxSpec::parse(&format!("{publisher}{agent}{rest}")).unwrap_or_else(|error| panic!("{error}"));
     [spec("state = \"trusted\"\n"), spec(ended)]
 }
 
@@ -2386,8 +2394,8 @@ fn records_that_are_proven_to_be_gone_are_a_change_and_nothing_is_carried_over_t
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("names.txt"), "plain.eth\n").unwrap();
-    let audited = |spec: &Spec, options: &[&str]| {
-        let world = runtime.block_on(World::start(spec)).unwrap();
+    let audited = |spec: &SandboxSpec, options: &[&str]| {
+        let world = runtime.block_on(CustomSandbox::start(spec)).unwrap();
         let mut config = world.config();
         config.timeout = Duration::from_secs(120);
         config.save(Path::new(&path("config.toml"))).unwrap();
@@ -2430,11 +2438,11 @@ fn records_that_are_proven_to_be_gone_are_a_change_and_nothing_is_carried_over_t
 }
 
 /// A network with two agents.
-fn two_agents() -> Spec {
+fn two_agents() -> SandboxSpec {
     let agent = |name: &str, layout: &str| {
         format!("[[agent]]\nname = \"{name}\"\nabout = \"Makes long texts short.\"\n{layout}state = \"trusted\"\n")
     };
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agents = agent("deep.eth", "layout = \"directory-of-blocks\"\n") + &agent("plain.eth", "");
-    Spec::parse(&format!("{publisher}{agents}")).unwrap_or_else(|error| panic!("{error}"))
+    SandboxSpec::parse(&format!("{publisher}{agents}")).unwrap_or_else(|error| panic!("{error}"))
 }

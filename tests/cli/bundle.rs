@@ -8,23 +8,23 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clresolve_bundle::signed::ExpectedVerdict;
-use clresolve_bundle::{Bundle, BundleError, MAX_BYTES};
+use clresolve_bundle::{BundleError, MAX_BYTES, ResolutionBundle};
 use clresolve_cards::project::a2a_card;
-use clresolve_core::cause::ResolverFault;
+use clresolve_core::cause::ResolverContractError;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{ChainError, Grade};
-use clresolve_core::state::State;
+use clresolve_core::reading::{ChainError, ProofGrade};
+use clresolve_core::state::TrustState;
 use clresolve_ipfs::car::{CarLimits, CarReader};
 use clresolve_ipfs::{ContentId, build};
-use clresolve_jose::{SigningKey, TrustedKeys};
+use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey};
 use clresolve_resolver::config::ProofDemand;
-use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_state::{ProofError, StateProofError};
+use clresolve_state::{ProvenCallError, StateProofError};
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::profile::Profiles;
-use clresolve_verdict::trust::Origin;
-use clresolve_verdict::verdict::{Depth, Verdict, canonical_digest};
+use clresolve_verdict::profile::ConformanceProfiles;
+use clresolve_verdict::trust::TrustOrigin;
+use clresolve_verdict::verdict::{ResolutionDepth, Verdict, canonical_digest};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -38,12 +38,12 @@ const GOOD: &str = "summarizeagent.eth";
 const RAW: &str = "raw-cid.eth";
 
 /// Bundles of the sandbox as they are exported, by name; made once.
-static EXPORTED: LazyLock<Vec<(String, State, Value)>> = LazyLock::new(|| exported(None));
+static EXPORTED: LazyLock<Vec<(String, TrustState, Value)>> = LazyLock::new(|| exported(None));
 
 /// The same with proofs of the state.
-static PROVEN: LazyLock<Vec<(String, State, Value)>> = LazyLock::new(|| exported(Some(ProofDemand::StateProof)));
+static PROVEN: LazyLock<Vec<(String, TrustState, Value)>> = LazyLock::new(|| exported(Some(ProofDemand::StateProof)));
 
-fn exported(proof: Option<ProofDemand>) -> Vec<(String, State, Value)> {
+fn exported(proof: Option<ProofDemand>) -> Vec<(String, TrustState, Value)> {
     let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
     runtime.block_on(async {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
@@ -51,9 +51,9 @@ fn exported(proof: Option<ProofDemand>) -> Vec<(String, State, Value)> {
         config.chain.proof = proof;
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let mut exported = Vec::new();
-        for expected in Sandbox::expected() {
-            let mut question = Question::new(expected.name.as_str());
-            question.depth = Some(Depth::Schemas).filter(|_| expected.name == GOOD);
+        for expected in Sandbox::expected_verdicts() {
+            let mut question = NameQuestion::new(expected.name.as_str());
+            question.depth = Some(ResolutionDepth::Schemas).filter(|_| expected.name == GOOD);
             if let Ok(bundle) = resolver.export(&question).await {
                 exported.push((expected.name.clone(), expected.state, bundle.bundle().to_json()));
             }
@@ -72,14 +72,14 @@ fn proven(name: &str) -> &'static Value {
     bundle
 }
 
-fn profiles() -> &'static Profiles {
-    static PROFILES: LazyLock<Profiles> = LazyLock::new(Sandbox::profiles);
+fn profiles() -> &'static ConformanceProfiles {
+    static PROFILES: LazyLock<ConformanceProfiles> = LazyLock::new(Sandbox::profiles);
     &PROFILES
 }
 
 /// The id of the verdict that a bundle replays to, and its state.
-fn replayed(bytes: &[u8]) -> Result<(String, State), BundleError> {
-    let verified = Bundle::read(bytes)?.verify(profiles())?;
+fn replayed(bytes: &[u8]) -> Result<(String, TrustState), BundleError> {
+    let verified = ResolutionBundle::read(bytes)?.verify(profiles())?;
     let verdict = verified.replay.verdict();
     Ok((verdict.id.clone(), verdict.state))
 }
@@ -101,7 +101,7 @@ fn resealed(mut bundle: Value) -> Vec<u8> {
 fn every_name_of_the_sandbox_replays_to_its_verdict() {
     let mut names = 0;
     for (name, state, bundle) in EXPORTED.iter() {
-        let verified = Bundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles()));
+        let verified = ResolutionBundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles()));
         let verified = verified.unwrap_or_else(|error| panic!("{name}: {error}"));
         let verdict = verified.replay.verdict();
         assert_eq!(
@@ -111,7 +111,7 @@ fn every_name_of_the_sandbox_replays_to_its_verdict() {
         assert_eq!(bundle.pointer("/run/world"), Some(&json!("sandbox")), "{name}");
         names += 1;
     }
-    let without_evidence = Sandbox::expected().len() - names;
+    let without_evidence = Sandbox::expected_verdicts().len() - names;
     println!("{names} bundles, {without_evidence} inputs that are no name");
     assert!(names > 90 && without_evidence < 10, "{names} bundles, {without_evidence} inputs that are no name");
 }
@@ -119,17 +119,19 @@ fn every_name_of_the_sandbox_replays_to_its_verdict() {
 /// The card of a replayed agent is made of the same bytes, and says that it is as of the block of the bundle.
 #[test]
 fn the_projected_card_of_a_bundle_says_which_block_it_is_of() {
-    let verified = Bundle::read(&bytes(good())).and_then(|bundle| bundle.verify(profiles())).expect("it holds");
+    let verified =
+        ResolutionBundle::read(&bytes(good())).and_then(|bundle| bundle.verify(profiles())).expect("it holds");
     let trusted = verified.replay.trusted().expect("it is trusted");
     let block = verified.replay.verdict().anchor.as_ref().expect("a trusted verdict has an anchor").block.number;
-    assert_eq!(trusted.origin(), Origin::Replayed { block });
+    assert_eq!(trusted.origin(), TrustOrigin::Replayed { block });
     let card = a2a_card(&trusted, &GatePolicy::default()).expect("nothing is against it");
     let said = card.pointer("/capabilities/extensions/0/params/origin");
     assert_eq!(said, Some(&json!({"replayed": {"block": block}})));
-    let demanding = GatePolicy { min_proof: Some(Grade::Quorum), ..GatePolicy::default() };
+    let demanding = GatePolicy { min_proof: Some(ProofGrade::Quorum), ..GatePolicy::default() };
     assert_eq!(a2a_card(&trusted, &demanding), Err("proof-too-weak"));
-    for (name, _, bundle) in EXPORTED.iter().filter(|(_, state, _)| *state != State::Trusted) {
-        let verified = Bundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles())).expect("it holds");
+    for (name, _, bundle) in EXPORTED.iter().filter(|(_, state, _)| *state != TrustState::Trusted) {
+        let verified =
+            ResolutionBundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles())).expect("it holds");
         assert!(verified.replay.trusted().is_none(), "{name}");
     }
 }
@@ -139,7 +141,7 @@ fn the_projected_card_of_a_bundle_says_which_block_it_is_of() {
 fn every_name_replays_from_its_proofs() {
     let (mut with_proofs, mut with_look_ups) = (0, 0);
     for (name, state, bundle) in PROVEN.iter() {
-        let verified = Bundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles()));
+        let verified = ResolutionBundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles()));
         let verified = verified.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(verified.replay.verdict().state, *state, "{name}");
         let is_proven = bundle.pointer("/reading/given/backing/proven").is_some();
@@ -270,7 +272,7 @@ fn every_lie_about_a_gateways_answer_is_refused() {
     let off_chain = |bundle: &Value| bundle.pointer(&format!("{WITNESS}/name_look_ups/0")).is_some();
     let (name, _, bundle) = PROVEN
         .iter()
-        .find(|(_, state, bundle)| *state == State::Trusted && off_chain(bundle))
+        .find(|(_, state, bundle)| *state == TrustState::Trusted && off_chain(bundle))
         .expect("a good off-chain name");
     fn answers(bundle: &mut Value) -> &mut Vec<Value> {
         bundle.pointer_mut(&format!("{WITNESS}/name_look_ups")).and_then(Value::as_array_mut).expect("answers")
@@ -378,7 +380,7 @@ fn a_bundle_is_valid_under_its_schema() {
     let build = |schema: &Value| jsonschema::draft202012::options().should_validate_formats(true).build(schema);
     let bundles = build(&read("bundle.schema.json")).expect("a schema");
     let verdicts = build(&read("verdict.schema.json")).expect("a schema");
-    let of_consensus = (RAW.to_owned(), State::Trusted, consensus::consensus().clone());
+    let of_consensus = (RAW.to_owned(), TrustState::Trusted, consensus::consensus().clone());
     for (name, _, bundle) in EXPORTED.iter().chain(PROVEN.iter()).chain([&of_consensus]) {
         let errors: Vec<String> = bundles.iter_errors(bundle).map(|e| format!("{}: {e}", e.instance_path())).collect();
         assert_eq!(errors, Vec::<String>::new(), "{name}");
@@ -413,7 +415,7 @@ fn no_flipped_byte_is_accepted() {
         for place in (0..whole.len()).step_by(stride) {
             let mut changed = whole.clone();
             changed[place] ^= 1 << (place % 8);
-            assert!(Bundle::read(&changed).is_err(), "byte {place}");
+            assert!(ResolutionBundle::read(&changed).is_err(), "byte {place}");
             flipped += 1;
         }
     }
@@ -424,10 +426,10 @@ fn no_flipped_byte_is_accepted() {
 fn no_part_of_a_bundle_is_a_bundle() {
     let whole = bytes(good());
     for length in (0..whole.len()).step_by(7).chain([whole.len() - 1]) {
-        assert!(Bundle::read(&whole[..length]).is_err(), "{length} bytes");
+        assert!(ResolutionBundle::read(&whole[..length]).is_err(), "{length} bytes");
     }
-    assert!(Bundle::read(&[whole.clone(), b"{}".to_vec()].concat()).is_err());
-    assert!(matches!(Bundle::read(&vec![b' '; MAX_BYTES + 1]), Err(BundleError::Json(_))));
+    assert!(ResolutionBundle::read(&[whole.clone(), b"{}".to_vec()].concat()).is_err());
+    assert!(matches!(ResolutionBundle::read(&vec![b' '; MAX_BYTES + 1]), Err(BundleError::Json(_))));
 }
 
 /// Whoever changes a bundle can write a digest that fits. Still the verdict must follow from the evidence: what is
@@ -442,7 +444,7 @@ fn no_change_of_structure_gives_another_verdict() {
         for (kind, mutated) in mutations(good(), place) {
             tried += 1;
             if let Ok((other, state)) = replayed(&resealed(mutated)) {
-                assert_eq!((&other, state), (&id, State::Trusted), "{kind} {place}");
+                assert_eq!((&other, state), (&id, TrustState::Trusted), "{kind} {place}");
                 accepted.push(format!("{kind} {place}"));
             }
         }
@@ -460,11 +462,12 @@ fn no_change_of_the_blocks_is_accepted() {
     let mut reader = CarReader::new(CarLimits { block_size: car.len(), bytes: car.len(), sections: 64 });
     reader.push(car.clone().into());
     let mut blocks = Vec::new();
-    while let Some(section) = reader.section().expect("a CAR") {
+    while let Some(section) = reader.next_section().expect("a CAR") {
         blocks.push((section.cid, section.block));
     }
     let root = blocks[0].0;
-    let written = |blocks: &[(ContentId, Bytes)]| build::car(&root, blocks.iter().map(|(cid, block)| (cid, block)));
+    let written =
+        |blocks: &[(ContentId, Bytes)]| build::write_car(&root, blocks.iter().map(|(cid, block)| (cid, block)));
     assert_eq!(written(&blocks), car);
     assert!(blocks.len() > 2, "several blocks");
 
@@ -498,7 +501,7 @@ fn the_word_on_the_newest_block_cannot_be_left_out() {
         let (_, _, bundle) = bundles.iter().find(|(name, _, _)| name == "record-pending.eth").expect("it is exported");
         let mut without = bundle.clone();
         *without.pointer_mut("/reading/given/latest").expect("a word on it") = Value::Null;
-        let judged = Bundle::read(&resealed(without)).expect("of the form").judge(profiles());
+        let judged = ResolutionBundle::read(&resealed(without)).expect("of the form").judge(profiles());
         assert!(matches!(judged, Err(BundleError::Inconsistent(_))), "{judged:?}");
     }
 }
@@ -506,7 +509,7 @@ fn the_word_on_the_newest_block_cannot_be_left_out() {
 /// A failing agent whose verdict is rewritten to `trusted`, with all digests made to fit.
 #[test]
 fn no_bundle_of_a_bad_agent_can_be_made_trusted_by_its_verdict() {
-    for (name, state, bundle) in EXPORTED.iter().filter(|(_, state, _)| *state != State::Trusted) {
+    for (name, state, bundle) in EXPORTED.iter().filter(|(_, state, _)| *state != TrustState::Trusted) {
         let mut forged = bundle.clone();
         forged["verdict"] = good()["verdict"].clone();
         assert!(matches!(replayed(&resealed(forged)), Err(BundleError::Verdict { .. })), "{name} {state}");
@@ -524,12 +527,12 @@ fn no_random_mutation_makes_a_bundle_trusted() {
     const BYTES: usize = 1_500;
     /// Mutations of values, of bytes within texts, and of several values at once, each under a digest that fits.
     const VALUES: usize = 250;
-    let pick = |bundles: &'static [(String, State, Value)], state: State| {
+    let pick = |bundles: &'static [(String, TrustState, Value)], state: TrustState| {
         let of_state = bundles.iter().filter(move |(_, found, _)| *found == state);
         of_state.map(|(_, _, bundle)| bundle).min_by_key(|bundle| bytes(bundle).len()).expect("one of this state")
     };
     let mut subjects = Vec::new();
-    for state in [State::Trusted, State::Untrusted, State::Indeterminate] {
+    for state in [TrustState::Trusted, TrustState::Untrusted, TrustState::Indeterminate] {
         subjects.extend([pick(&EXPORTED, state), pick(&PROVEN, state)]);
     }
     subjects.push(consensus::consensus());
@@ -547,7 +550,7 @@ fn no_random_mutation_makes_a_bundle_trusted() {
                         let place = random.below(whole.len());
                         changed[place] =
                             changed[place].wrapping_add(1 + u8::try_from(random.below(255)).expect("a byte"));
-                        assert!(Bundle::read(&changed).is_err(), "byte {place}");
+                        assert!(ResolutionBundle::read(&changed).is_err(), "byte {place}");
                     }
                     let mut places = Vec::new();
                     pointers(bundle, String::new(), &mut places);
@@ -566,20 +569,20 @@ fn no_random_mutation_makes_a_bundle_trusted() {
 
 /// Whether the mutated bundle verifies, which it may only with the conclusion of the one before.
 fn is_accepted(bundle: &Value, mutated: &Value) -> bool {
-    let Ok(read) = Bundle::read(&resealed(mutated.clone())) else { return false };
+    let Ok(read) = ResolutionBundle::read(&resealed(mutated.clone())) else { return false };
     gives_nothing_better(bundle, &read, mutated);
     let Ok(verified) = read.verify(consensus::anchors()) else { return false };
     let verdict = verified.replay.verdict();
     let is_same = bundle["verdict"]["conclusion"] == verdict.conclusion;
-    assert!(is_same || verdict.state != State::Trusted, "a mutation is trusted: {mutated}");
+    assert!(is_same || verdict.state != TrustState::Trusted, "a mutation is trusted: {mutated}");
     is_same
 }
 
 /// A forger writes the verdict that his evidence gives. That of a bad agent gives no `trusted`, and that of a good one
 /// none about anything else.
-fn gives_nothing_better(bundle: &Value, read: &Bundle, mutated: &Value) {
+fn gives_nothing_better(bundle: &Value, read: &ResolutionBundle, mutated: &Value) {
     let Ok(judged) = read.judge(consensus::anchors()) else { return };
-    if judged.verdict().state != State::Trusted {
+    if judged.verdict().state != TrustState::Trusted {
         return;
     }
     assert_eq!(bundle["verdict"]["state"], "trusted", "{}", first_change(bundle, mutated));
@@ -667,8 +670,8 @@ fn each_refusal_has_its_class() {
     other["digest"] = json!(zeros);
     assert_eq!(replayed(&bytes(&other)).expect_err("refused").class(), "bundle-digest-mismatch");
     // The rules of the sandbox are not those of the world.
-    let bundle = Bundle::read(&bytes(good())).expect("a bundle");
-    assert_eq!(bundle.verify(&Profiles::builtin()).expect_err("refused").class(), "bundle-rules-unknown");
+    let bundle = ResolutionBundle::read(&bytes(good())).expect("a bundle");
+    assert_eq!(bundle.verify(&ConformanceProfiles::builtin()).expect_err("refused").class(), "bundle-rules-unknown");
 }
 
 /// A member twice: one reader would take the first, another the last.
@@ -699,19 +702,19 @@ fn each_refusal_has_its_name() {
     let zeros = format!("sha256:{}", "0".repeat(64));
     let mut other = good().clone();
     other["digest"] = json!(zeros);
-    let error = Bundle::read(&bytes(&other)).expect_err("refused");
+    let error = ResolutionBundle::read(&bytes(&other)).expect_err("refused");
     assert!(matches!(error, BundleError::Digest { expected, .. } if expected.to_string() == zeros), "{error:?}");
-    let bundle = Bundle::read(&bytes(good())).expect("a bundle");
+    let bundle = ResolutionBundle::read(&bytes(good())).expect("a bundle");
     let expected = ExpectedVerdict {
         name: EnsName::parse(GOOD).expect("a name"),
         profile: "agent-cards/1.0.0".to_owned(),
-        depth: Depth::Identity,
+        depth: ResolutionDepth::Identity,
         chain: "eip155:31337".to_owned(),
         world: "sandbox".to_owned(),
         issuer: None,
         proof: None,
     };
-    let keys = TrustedKeys::from(SigningKey::generate().expect("randomness").public());
+    let keys = Ed25519KeySet::from(Ed25519SigningKey::generate().expect("randomness").public_key());
     assert_eq!(bundle.check_signature(&keys, &expected, Timestamp::UNIX_EPOCH), Err(BundleError::Unsigned));
 }
 
@@ -735,14 +738,14 @@ fn each_refusal_of_proofs_has_its_name() {
         nodes.push(json!(format!("0xff{}", "ee".repeat(40))));
         nodes.sort_by_key(|node| node.as_str().map(str::to_owned));
     };
-    assert_eq!(proofs_refused(bundle, left_over), StateProofError::State(ProofError::LeftOver));
+    assert_eq!(proofs_refused(bundle, left_over), StateProofError::State(ProvenCallError::LeftOver));
 
     // A contract that is proven, and is another one.
     let swapped = |b: &mut Value| {
         let contracts = b.pointer_mut(&format!("{WITNESS}/contracts")).expect("the contracts");
         contracts["multicall3"] = contracts["registry"].clone();
     };
-    let reverted = ChainError::Resolver(ResolverFault::CallReverted);
+    let reverted = ChainError::Resolver(ResolverContractError::CallReverted);
     assert_eq!(proofs_refused(bundle, swapped), StateProofError::Call(reverted));
 
     // One of which the proofs say nothing.
@@ -750,7 +753,7 @@ fn each_refusal_of_proofs_has_its_name() {
         let contracts = b.pointer_mut(&format!("{WITNESS}/contracts")).expect("the contracts");
         contracts["multicall3"] = json!(format!("0x{}", "11".repeat(20)));
     };
-    assert_eq!(proofs_refused(bundle, unproven), StateProofError::State(ProofError::NotProven));
+    assert_eq!(proofs_refused(bundle, unproven), StateProofError::State(ProvenCallError::NotProven));
 
     // A list of numbers with the right hash, number and time, that is no header all the same.
     let no_header = |b: &mut Value| {
@@ -768,7 +771,7 @@ fn each_refusal_of_proofs_has_its_name() {
 fn a_member_that_stands_twice_is_refused() {
     let text = String::from_utf8(bytes(good())).expect("UTF-8");
     let twice = text.replacen("\"verdict\":", "\"liars\":[],\"verdict\":", 1);
-    assert!(matches!(Bundle::read(twice.as_bytes()), Err(BundleError::Json(_))));
+    assert!(matches!(ResolutionBundle::read(twice.as_bytes()), Err(BundleError::Json(_))));
 }
 
 /// A bundle of a purchase from the good agent, as the program writes it.
@@ -856,12 +859,13 @@ fn the_program_says_what_is_shown_and_what_is_not() {
     let refused = run(&["-o", "json"], &whole[1..]);
     assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0));
     assert!(refused.stderr.starts_with(b"bundle-malformed: "), "{}", String::from_utf8_lossy(&refused.stderr));
-    for (_, state, bundle) in EXPORTED.iter().filter(|(name, state, _)| *state != State::Trusted || name == RAW).take(3)
+    for (_, state, bundle) in
+        EXPORTED.iter().filter(|(name, state, _)| *state != TrustState::Trusted || name == RAW).take(3)
     {
         let expected = match state {
-            State::Trusted => 0,
-            State::Untrusted => 1,
-            State::Indeterminate => 3,
+            TrustState::Trusted => 0,
+            TrustState::Untrusted => 1,
+            TrustState::Indeterminate => 3,
         };
         assert_eq!(run(&[], &bytes(bundle)).status.code(), Some(expected));
     }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use clresolve_core::reason::Code;
+use clresolve_core::reason::ReasonCode;
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
@@ -208,7 +208,7 @@ fn a_whole_version_names_commit_profiles_and_manifests() {
     let text = out(&version);
     assert!(text.starts_with(concat!("clresolve ", env!("CARGO_PKG_VERSION"), "\ntarget    ")), "{text}");
     assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("commit    ")), "{text}");
-    for profile in clresolve_verdict::profile::Profiles::builtin().iter() {
+    for profile in clresolve_verdict::profile::ConformanceProfiles::builtin().iter() {
         let line = format!("profile   {:<26} {}\n", profile.id(), profile.digest());
         assert!(text.contains(&line), "{line} is missing from {text}");
         for manifest in profile.manifests() {
@@ -283,11 +283,11 @@ fn a_wrong_configuration_names_key_and_line() {
 fn explain_lists_every_code_and_explains_each() {
     let list = run(["explain"]);
     assert_eq!(code(&list), 0);
-    assert_eq!(out(&list).lines().count(), Code::ALL.len());
+    assert_eq!(out(&list).lines().count(), ReasonCode::ALL.len());
     let codes = run(["explain", "-o", "json"]);
     let codes: Value = serde_json::from_slice(&codes.stdout).unwrap();
     let slugs: Vec<&str> = codes.as_array().unwrap().iter().filter_map(|c| c["code"].as_str()).collect();
-    assert_eq!(slugs, Code::ALL.iter().map(|c| c.slug()).collect::<Vec<_>>());
+    assert_eq!(slugs, ReasonCode::ALL.iter().map(|c| c.slug()).collect::<Vec<_>>());
     let one = run(["explain", "checksum-mismatch"]);
     assert_eq!(code(&one), 0);
     for part in ["checksum-mismatch:", "fail: the verdict is untrusted", "CL-50", "the publisher of the card"] {
@@ -367,7 +367,7 @@ fn explain_knows_requirements() {
     assert_eq!(code(&explained), 0, "{}", err(&explained));
     let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
     let slugs: Vec<&str> = explained.as_array().unwrap().iter().filter_map(|c| c["code"].as_str()).collect();
-    let registry = Code::ALL.iter().filter(|code| code.entry().requirement == "CL-45").map(|code| code.slug());
+    let registry = ReasonCode::ALL.iter().filter(|code| code.entry().requirement == "CL-45").map(|code| code.slug());
     assert_eq!(slugs, registry.collect::<Vec<_>>());
     assert!(slugs.len() > 3, "{slugs:?}");
     let unknown = run(["explain", "CL-999"]);
@@ -600,7 +600,7 @@ fn cat_agrees_with_every_generated_case() {
 
 fn agrees(output: &Output, expect: &Value) -> bool {
     if expect["ok"] == true {
-        return code(output) == 0 && expect["sha256"] == *clresolve_core::digest::Digest::of(&output.stdout).hex();
+        return code(output) == 0 && expect["sha256"] == *clresolve_core::digest::Digest::compute(&output.stdout).hex();
     }
     let class = err(output).split(':').next().unwrap_or_default();
     matches!(code(output), 1 | 3) && output.stdout.is_empty() && expect["error"] == class
@@ -696,12 +696,12 @@ async fn text_of_a_trusted_name_names_the_gates_denial() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("clresolve.toml");
     let mut config = sandbox.config();
-    config.gate.deny.push(Code::NameWildcard);
+    config.gate.deny.push(ReasonCode::NameWildcard);
     config.save(&file).expect("the folder can be written");
     let file = file.display().to_string();
     let name = "alice.wildcard.eth";
     let asked = |arguments: &[&str]| run(arguments.iter().chain(&["--config", &file]));
-    let title = Code::NameWildcard.entry().title;
+    let title = ReasonCode::NameWildcard.entry().title;
     let denied =
         format!("\nDo not call or pay {name}: it is trusted, but the gate would deny it (name-wildcard). {title}\n");
     for command in ["verify", "trace"] {
@@ -769,7 +769,7 @@ fn the_schema_of_verdicts_names_every_code() {
     let schema = schema();
     let named: Vec<&str> =
         schema["$defs"]["code"]["enum"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    let registry: Vec<&str> = Code::ALL.iter().filter(|c| c.is_of_verdicts()).map(|c| c.slug()).collect();
+    let registry: Vec<&str> = ReasonCode::ALL.iter().filter(|c| c.is_verdict_code()).map(|c| c.slug()).collect();
     assert_eq!(
         named,
         registry,

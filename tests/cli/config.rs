@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use clresolve_resolver::config::{Config, ConfigError, Layer};
+use clresolve_resolver::config::{Config, ConfigError, ConfigLayer};
 use serde_json::Value;
 
-use crate::support::documented_keys::{Documented, documented, shipped};
+use crate::support::documented_keys::{ConfigKeyDocumentation, documented, shipped};
 
 /// A key no program has.
 const NO_KEY: &str = "zzz";
@@ -20,7 +20,7 @@ const NO_KEYS: [&str; 3] = ["--config", "--no-config", "--sandbox"];
 fn a_file_that_cannot_be_read_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("c.toml");
-    let refused = |path: &Path| match Layer::from_file(path) {
+    let refused = |path: &Path| match ConfigLayer::from_file(path) {
         Err(ConfigError::Unreadable { path: named, .. }) => assert_eq!(named, path.display().to_string()),
         other => panic!("{other:?}"),
     };
@@ -33,7 +33,7 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 fn detail(text: &str) -> String {
-    match Layer::from_toml(text, "f.toml") {
+    match ConfigLayer::from_toml(text, "f.toml") {
         Err(ConfigError::Invalid { detail, .. }) => detail,
         other => panic!("{text}: {other:?}"),
     }
@@ -53,7 +53,7 @@ fn keys_of_the_program() -> BTreeSet<String> {
     for name in top {
         let below = |open: &str, close: &str| {
             let text = format!("{open}{name}{close}\n{NO_KEY} = 1");
-            Layer::from_toml(&text, "f.toml").err().and_then(|_| known_keys(&detail(&text)))
+            ConfigLayer::from_toml(&text, "f.toml").err().and_then(|_| known_keys(&detail(&text)))
         };
         match below("[", "]").or_else(|| below("[[", "]]")) {
             Some(below) => keys.extend(below.iter().map(|key| format!("{name}.{key}"))),
@@ -75,8 +75,8 @@ fn detail_of(key: &str) -> String {
 fn every_key_is_documented_once_and_no_other_is() {
     let documented = documented();
     let lists: BTreeSet<_> = documented.iter().filter(|d| d.is_of_a_list()).map(|d| d.table.clone()).collect();
-    let is_list = |d: &&Documented| d.table.is_empty() && lists.contains(&format!("[[{}]]", d.key));
-    let written: BTreeSet<_> = documented.iter().filter(|d| !is_list(d)).map(Documented::path).collect();
+    let is_list = |d: &&ConfigKeyDocumentation| d.table.is_empty() && lists.contains(&format!("[[{}]]", d.key));
+    let written: BTreeSet<_> = documented.iter().filter(|d| !is_list(d)).map(ConfigKeyDocumentation::path).collect();
     assert_eq!(written, keys_of_the_program());
     let mut count: BTreeMap<_, usize> = BTreeMap::new();
     for key in documented.iter().filter(|d| !d.is_of_a_list()) {
@@ -84,7 +84,8 @@ fn every_key_is_documented_once_and_no_other_is() {
     }
     count.retain(|_, times| *times > 1);
     assert!(count.is_empty(), "documented twice: {count:?}");
-    let explained: BTreeSet<_> = documented.iter().filter(|d| !d.meaning.is_empty()).map(Documented::path).collect();
+    let explained: BTreeSet<_> =
+        documented.iter().filter(|d| !d.meaning.is_empty()).map(ConfigKeyDocumentation::path).collect();
     let unexplained: Vec<_> = documented.iter().filter(|d| !explained.contains(&d.path())).collect();
     assert!(unexplained.is_empty(), "{unexplained:#?}");
     assert!(documented.iter().all(|d| d.table.is_empty() || d.is_of_a_list() || !d.about_table.is_empty()));
@@ -101,9 +102,9 @@ fn what_is_shown_as_a_default_is_the_default() {
             assert!(!key.set, "{} is left out by default", key.path());
             continue;
         }
-        let text = format!("{}\n{} = {}\n", key.table, key.key, key.default());
-        let layer = Layer::from_toml(&text, "default").unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!(Config::default().with([layer]).expect("a world"), Config::default(), "{text}");
+        let text = format!("{}\n{} = {}\n", key.table, key.key, key.default_value());
+        let layer = ConfigLayer::from_toml(&text, "default").unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(Config::default().with_layers([layer]).expect("a world"), Config::default(), "{text}");
     }
 }
 
@@ -117,28 +118,28 @@ fn what_stands_behind_a_number_sign_can_be_set() {
     };
     let every_key: String = text.lines().map(opened).collect();
     assert!(every_key.contains("\nmanifest") || every_key.contains("\n[[manifest]]"));
-    Layer::from_toml(&every_key, "every key").unwrap_or_else(|error| panic!("{error}"));
+    ConfigLayer::from_toml(&every_key, "every key").unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
 fn the_environment_is_documented_and_sets_what_it_says() {
     let asked = RefCell::new(BTreeSet::new());
-    let nothing = Layer::from_environment(|variable| {
+    let nothing = ConfigLayer::from_environment(|variable| {
         asked.borrow_mut().insert(variable.to_owned());
         None
     });
-    assert_eq!(nothing, Ok(Layer::default()));
+    assert_eq!(nothing, Ok(ConfigLayer::default()));
     let documented = documented();
     let told: BTreeSet<_> = documented.iter().filter_map(|d| d.note.variable.clone()).collect();
     assert_eq!(told, asked.into_inner());
     for key in documented.iter().filter(|d| d.note.variable.is_some()) {
-        let value: toml::Table = format!("v = {}", key.default()).parse().expect("the default is TOML");
+        let value: toml::Table = format!("v = {}", key.default_value()).parse().expect("the default is TOML");
         let value = plain(&value["v"]);
-        let layer = Layer::from_environment(|v| (Some(v) == key.note.variable.as_deref()).then(|| value.clone()))
+        let layer = ConfigLayer::from_environment(|v| (Some(v) == key.note.variable.as_deref()).then(|| value.clone()))
             .unwrap_or_else(|error| panic!("{}: {error}", key.key));
         let set = serde_json::to_value(&layer).expect("a layer is JSON");
         assert_eq!(set.as_object().map(|o| o.keys().collect::<Vec<_>>()), Some(vec![&key.key]));
-        assert_eq!(Config::default().with([layer]).expect("a world"), Config::default(), "{}", key.key);
+        assert_eq!(Config::default().with_layers([layer]).expect("a world"), Config::default(), "{}", key.key);
     }
 }
 
@@ -215,7 +216,7 @@ fn the_shipped_files_are_good() {
         let path = shipped(name).display().to_string();
         let output = run(&["serve", "--check-config", "--config", &path], &[]);
         assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-        let config = Config::default().with([Layer::from_file(Path::new(&path)).expect("checked above")]);
+        let config = Config::default().with_layers([ConfigLayer::from_file(Path::new(&path)).expect("checked above")]);
         assert!(config.expect("checked above").chain.endpoints[0].own, "{name}");
     }
 }

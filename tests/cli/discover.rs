@@ -4,16 +4,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clresolve_cards::system::CardSystem;
-use clresolve_core::reason::Code;
-use clresolve_core::state::State;
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::TrustState;
 use clresolve_discover::{
-    Discovery, DiscoveryOutcome, Question, SystemName, Target, TargetError, UrlOutcome, discover,
+    AgentSystemName, CardUrlOutcome, DiscoveryOutcome, DiscoveryReport, DiscoveryRequest, DiscoveryTarget,
+    DiscoveryTargetError, discover,
 };
-use clresolve_resolver::config::{Config, Dns};
+use clresolve_resolver::config::{Config, DnsPolicy};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::profile::DEFAULT;
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::verdict::ResolutionDepth;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
@@ -59,11 +60,11 @@ impl World {
         Self { server, config }
     }
 
-    async fn ask(&self, question: &Question) -> Discovery {
+    async fn ask(&self, question: &DiscoveryRequest) -> DiscoveryReport {
         ask(&self.config, question).await
     }
 
-    async fn walk(&self) -> Discovery {
+    async fn walk(&self) -> DiscoveryReport {
         self.ask(&at("https://agent.example")).await
     }
 
@@ -74,7 +75,7 @@ impl World {
     }
 }
 
-async fn ask(config: &Config, question: &Question) -> Discovery {
+async fn ask(config: &Config, question: &DiscoveryRequest) -> DiscoveryReport {
     let resolver = Resolver::new(config).await.expect("a resolver");
     let profile = resolver.profiles().get(DEFAULT).expect("built in");
     let discovery = discover(&resolver, question, &profile).await;
@@ -82,17 +83,17 @@ async fn ask(config: &Config, question: &Question) -> Discovery {
     discovery
 }
 
-fn at(target: &str) -> Question {
-    Question::new(Target::parse(target).expect("a target"))
+fn at(target: &str) -> DiscoveryRequest {
+    DiscoveryRequest::new(DiscoveryTarget::parse(target).expect("a target"))
 }
 
-fn of(target: &str, system: CardSystem) -> Question {
-    Question { system: Some(system), ..at(target) }
+fn of(target: &str, system: CardSystem) -> DiscoveryRequest {
+    DiscoveryRequest { system: Some(system), ..at(target) }
 }
 
 /// Every answer of these tests follows the schema, which is strict.
 #[track_caller]
-fn follows_its_schema(discovery: &Discovery) {
+fn follows_its_schema(discovery: &DiscoveryReport) {
     let schema: Value = serde_json::from_str(include_str!("../../schemas/discovery.schema.json")).expect("JSON");
     let validator = jsonschema::draft202012::new(&schema).expect("a schema");
     let instance = serde_json::to_value(discovery).expect("JSON");
@@ -101,7 +102,7 @@ fn follows_its_schema(discovery: &Discovery) {
     assert!(errors.is_empty(), "{errors:#?}\n{instance:#}");
 }
 
-fn codes(discovery: &Discovery) -> Vec<Code> {
+fn codes(discovery: &DiscoveryReport) -> Vec<ReasonCode> {
     discovery.reasons.iter().map(|reason| reason.code).collect()
 }
 
@@ -115,7 +116,7 @@ fn served(headers: &str, body: &str) -> Answer {
 
 /// The outcome and the codes of `path`.
 #[track_caller]
-fn place<'d>(discovery: &'d Discovery, path: &str) -> (UrlOutcome, &'d [Code]) {
+fn place<'d>(discovery: &'d DiscoveryReport, path: &str) -> (CardUrlOutcome, &'d [ReasonCode]) {
     let found = discovery.places.iter().find(|place| place.url.ends_with(&format!("example{path}")));
     let place = found.unwrap_or_else(|| panic!("{path} was not asked: {discovery:#?}"));
     (place.outcome, &place.codes)
@@ -143,7 +144,10 @@ async fn aevum_alone_is_looked_for_at_one_path() {
     assert_eq!((discovery.outcome, world.sorted_paths()), (DiscoveryOutcome::Valid, vec![OLDER.to_owned()]));
     let silent = World::new(|_| nothing()).await;
     let discovery = silent.ask(&of("agent.example", CardSystem::Aevum)).await;
-    assert_eq!((discovery.outcome, codes(&discovery)), (DiscoveryOutcome::Undecided, vec![Code::AeCardUnreachable]));
+    assert_eq!(
+        (discovery.outcome, codes(&discovery)),
+        (DiscoveryOutcome::Undecided, vec![ReasonCode::AeCardUnreachable])
+    );
 }
 
 #[tokio::test]
@@ -158,9 +162,9 @@ async fn no_credentials_are_sent_whatever_the_host_sets_or_demands() {
     let discovery = world.walk().await;
     let again = world.walk().await;
     assert_eq!(discovery, again);
-    assert_eq!(place(&discovery, CARD), (UrlOutcome::Found, &[][..]));
-    assert_eq!(place(&discovery, OLDER), (UrlOutcome::Unreachable, &[Code::SourceUnavailable][..]));
-    assert_eq!(place(&discovery, DESCRIPTOR), (UrlOutcome::Forbidden, &[Code::SourceForbidden][..]));
+    assert_eq!(place(&discovery, CARD), (CardUrlOutcome::Found, &[][..]));
+    assert_eq!(place(&discovery, OLDER), (CardUrlOutcome::Unreachable, &[ReasonCode::SourceUnavailable][..]));
+    assert_eq!(place(&discovery, DESCRIPTOR), (CardUrlOutcome::Forbidden, &[ReasonCode::SourceForbidden][..]));
     let heads = world.server.heads();
     assert_eq!(heads.len(), 8, "{heads:?}");
     for head in heads {
@@ -170,15 +174,18 @@ async fn no_credentials_are_sent_whatever_the_host_sets_or_demands() {
         }
         assert!(!head.contains("secret"), "{head}");
     }
-    assert_eq!(Target::parse("https://user:secret@agent.example"), Err(TargetError::UserInfo));
+    assert_eq!(DiscoveryTarget::parse("https://user:secret@agent.example"), Err(DiscoveryTargetError::UserInfo));
 }
 
 #[tokio::test]
 async fn a_host_that_demands_credentials_shows_no_orloj_card() {
     let world = World::new(|_| status("401 Unauthorized")).await;
     let discovery = world.ask(&at("https://agent.example/v1/agent-systems/research")).await;
-    assert_eq!(place(&discovery, SYSTEM), (UrlOutcome::Unreachable, &[Code::OrDiscoveryCredentialed][..]));
-    assert_eq!((discovery.outcome, codes(&discovery)), (DiscoveryOutcome::Undecided, vec![Code::OrCardUnreachable]));
+    assert_eq!(place(&discovery, SYSTEM), (CardUrlOutcome::Unreachable, &[ReasonCode::OrDiscoveryCredentialed][..]));
+    assert_eq!(
+        (discovery.outcome, codes(&discovery)),
+        (DiscoveryOutcome::Undecided, vec![ReasonCode::OrCardUnreachable])
+    );
 }
 
 // --- one card or several ---
@@ -204,7 +211,10 @@ async fn different_cards_are_both_judged_and_one_that_is_bad_makes_the_host_inva
     let discovery = world.walk().await;
     let judged: Vec<_> = discovery.cards.iter().map(|card| (card.report.system, card.report.valid)).collect();
     assert_eq!(judged, [(Some(CardSystem::A2a), true), (Some(CardSystem::CommandLayer), false)]);
-    assert_eq!((discovery.outcome, codes(&discovery)), (DiscoveryOutcome::Invalid, vec![Code::DiscoveryCardsDiffer]));
+    assert_eq!(
+        (discovery.outcome, codes(&discovery)),
+        (DiscoveryOutcome::Invalid, vec![ReasonCode::DiscoveryCardsDiffer])
+    );
 }
 
 #[tokio::test]
@@ -225,18 +235,18 @@ async fn the_descriptor_of_a_registry_is_no_card_and_is_not_followed() {
 async fn without_a_root_card_the_path_of_the_system_is_tried() {
     let world = World::new(|path| if path == SYSTEM { ok(ORLOJ.as_bytes()) } else { nothing() }).await;
     let mut question = at("https://agent.example");
-    question.target = question.target.with_system(SystemName::parse("research").unwrap()).unwrap();
+    question.target = question.target.with_system(AgentSystemName::parse("research").unwrap()).unwrap();
     let discovery = world.ask(&question).await;
-    assert_eq!(place(&discovery, CARD), (UrlOutcome::Absent, &[Code::OrRootCardAbsent][..]));
-    assert_eq!(place(&discovery, SYSTEM), (UrlOutcome::Found, &[][..]));
+    assert_eq!(place(&discovery, CARD), (CardUrlOutcome::Absent, &[ReasonCode::OrRootCardAbsent][..]));
+    assert_eq!(place(&discovery, SYSTEM), (CardUrlOutcome::Found, &[][..]));
     assert_eq!(discovery.cards[0].report.system, Some(CardSystem::Orloj));
     assert!(discovery.outcome == DiscoveryOutcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
 
     let root = world.ask(&of("agent.example", CardSystem::Orloj)).await;
-    assert_eq!(place(&root, CARD), (UrlOutcome::Absent, &[Code::OrRootCardAbsent][..]));
-    assert_eq!((root.outcome, codes(&root)), (DiscoveryOutcome::Undecided, vec![Code::OrCardUnreachable]));
+    assert_eq!(place(&root, CARD), (CardUrlOutcome::Absent, &[ReasonCode::OrRootCardAbsent][..]));
+    assert_eq!((root.outcome, codes(&root)), (DiscoveryOutcome::Undecided, vec![ReasonCode::OrCardUnreachable]));
     let unnamed = world.walk().await;
-    assert_eq!(place(&unnamed, CARD), (UrlOutcome::Absent, &[Code::DiscoveryAbsent][..]));
+    assert_eq!(place(&unnamed, CARD), (CardUrlOutcome::Absent, &[ReasonCode::DiscoveryAbsent][..]));
 }
 
 #[tokio::test]
@@ -251,7 +261,7 @@ async fn a_system_of_another_namespace_is_asked_for_in_it_and_no_other_one_passe
         _ => nothing(),
     })
     .await;
-    let mismatch = &[Code::OrUrlNameMismatch][..];
+    let mismatch = &[ReasonCode::OrUrlNameMismatch][..];
     for (name, query, expected) in [
         ("research", "", &[][..]),
         ("research", "?namespace=team-a", &[]),
@@ -261,14 +271,15 @@ async fn a_system_of_another_namespace_is_asked_for_in_it_and_no_other_one_passe
     ] {
         let discovery = world.ask(&at(&format!("https://agent.example/v1/agent-systems/{name}{query}"))).await;
         let path = format!("/v1/agent-systems/{name}/.well-known/agent-card.json{query}");
-        assert_eq!(place(&discovery, &path), (UrlOutcome::Found, expected), "{discovery:#?}");
-        let own = discovery.places.iter().find(|place| place.outcome == UrlOutcome::Found).expect("asserted");
+        assert_eq!(place(&discovery, &path), (CardUrlOutcome::Found, expected), "{discovery:#?}");
+        let own = discovery.places.iter().find(|place| place.outcome == CardUrlOutcome::Found).expect("asserted");
         assert_eq!(own.detail.is_some(), !expected.is_empty());
         let document = world.ask(&at(&format!("https://agent.example{path}"))).await;
-        assert_eq!(place(&document, &path), (UrlOutcome::Found, expected), "{document:#?}");
+        assert_eq!(place(&document, &path), (CardUrlOutcome::Found, expected), "{document:#?}");
     }
-    let typed = Target::parse(HOST).unwrap().with_system(SystemName::parse("team-a/research").unwrap()).unwrap();
-    let discovery = world.ask(&Question::new(typed)).await;
+    let typed =
+        DiscoveryTarget::parse(HOST).unwrap().with_system(AgentSystemName::parse("team-a/research").unwrap()).unwrap();
+    let discovery = world.ask(&DiscoveryRequest::new(typed)).await;
     assert_eq!(discovery.asked, "https://agent.example/v1/agent-systems/research?namespace=team-a");
     assert_eq!((discovery.outcome, discovery.cards.len()), (DiscoveryOutcome::Valid, 1));
 }
@@ -302,12 +313,15 @@ async fn the_query_of_a_document_is_sent_and_not_told() {
 
 #[tokio::test]
 async fn a_card_that_changed_is_no_finding_and_one_past_its_freshness_is() {
-    const TURNS: [(&str, &[Code]); 5] = [
+    const TURNS: [(&str, &[ReasonCode]); 5] = [
         ("Cache-Control: public, max-age=0\r\nAge: 0\r\n", &[]),
         ("Cache-Control: public, max-age=300\r\nAge: 299\r\n", &[]),
-        ("Cache-Control: public, max-age=300\r\nAge: 300\r\n", &[Code::OrCardStale]),
+        ("Cache-Control: public, max-age=300\r\nAge: 300\r\n", &[ReasonCode::OrCardStale]),
         ("Date: Thu, 01 Jan 2015 00:00:00 GMT\r\nExpires: Fri, 01 Jan 2100 00:00:00 GMT\r\n", &[]),
-        ("Date: Thu, 01 Jan 2015 00:00:00 GMT\r\nExpires: Thu, 01 Jan 2015 01:00:00 GMT\r\n", &[Code::OrCardStale]),
+        (
+            "Date: Thu, 01 Jan 2015 00:00:00 GMT\r\nExpires: Thu, 01 Jan 2015 01:00:00 GMT\r\n",
+            &[ReasonCode::OrCardStale],
+        ),
     ];
     let asked = AtomicUsize::new(0);
     let world = World::new(move |path| match path {
@@ -323,7 +337,7 @@ async fn a_card_that_changed_is_no_finding_and_one_past_its_freshness_is() {
     let mut digests = Vec::new();
     for (headers, expected) in TURNS {
         let discovery = world.ask(&question).await;
-        assert_eq!(place(&discovery, SYSTEM), (UrlOutcome::Found, expected), "{headers}");
+        assert_eq!(place(&discovery, SYSTEM), (CardUrlOutcome::Found, expected), "{headers}");
         assert!(discovery.outcome == DiscoveryOutcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
         digests.push(discovery.cards[0].sha256);
     }
@@ -343,20 +357,21 @@ async fn a_direct_url_is_one_request_and_its_content_type_is_held() {
     })
     .await;
     for (path, outcome, expected) in [
-        ("/cards/a.json", DiscoveryOutcome::Valid, (UrlOutcome::Found, &[][..])),
-        ("/cards/charset.json", DiscoveryOutcome::Valid, (UrlOutcome::Found, &[])),
-        ("/cards/plain.json", DiscoveryOutcome::Valid, (UrlOutcome::Found, &[Code::AnContentType])),
+        ("/cards/a.json", DiscoveryOutcome::Valid, (CardUrlOutcome::Found, &[][..])),
+        ("/cards/charset.json", DiscoveryOutcome::Valid, (CardUrlOutcome::Found, &[])),
+        ("/cards/plain.json", DiscoveryOutcome::Valid, (CardUrlOutcome::Found, &[ReasonCode::AnContentType])),
         (
             "/cards/page.json",
             DiscoveryOutcome::Undecided,
-            (UrlOutcome::WrongContentType, &[Code::DiscoveryContentType]),
+            (CardUrlOutcome::WrongContentType, &[ReasonCode::DiscoveryContentType]),
         ),
-        ("/cards/none.json", DiscoveryOutcome::Undecided, (UrlOutcome::Absent, &[Code::DiscoveryAbsent])),
+        ("/cards/none.json", DiscoveryOutcome::Undecided, (CardUrlOutcome::Absent, &[ReasonCode::DiscoveryAbsent])),
     ] {
         let discovery = world.ask(&of(&format!("https://agent.example{path}"), CardSystem::Anypoint)).await;
         assert_eq!((discovery.outcome, place(&discovery, path)), (outcome, expected), "{discovery:#?}");
         assert_eq!(discovery.places.len(), 1);
-        let reasons = if outcome == DiscoveryOutcome::Undecided { vec![Code::AnCardUnreachable] } else { Vec::new() };
+        let reasons =
+            if outcome == DiscoveryOutcome::Undecided { vec![ReasonCode::AnCardUnreachable] } else { Vec::new() };
         assert_eq!(codes(&discovery), reasons);
     }
     assert_eq!(world.server.connections(), 5);
@@ -388,11 +403,11 @@ async fn each_failure_has_its_outcome_and_its_code() {
         _ => nothing(),
     })
     .await;
-    let unavailable = (UrlOutcome::Unreachable, &[Code::SourceUnavailable][..]);
-    let forbidden = (UrlOutcome::Forbidden, &[Code::SourceForbidden][..]);
-    let oversize = (UrlOutcome::Oversize, &[Code::SourceOversize][..]);
+    let unavailable = (CardUrlOutcome::Unreachable, &[ReasonCode::SourceUnavailable][..]);
+    let forbidden = (CardUrlOutcome::Forbidden, &[ReasonCode::SourceForbidden][..]);
+    let oversize = (CardUrlOutcome::Oversize, &[ReasonCode::SourceOversize][..]);
     for (path, outcome, expected) in [
-        ("/moved.json", DiscoveryOutcome::Valid, (UrlOutcome::Found, &[][..])),
+        ("/moved.json", DiscoveryOutcome::Valid, (CardUrlOutcome::Found, &[][..])),
         ("/inside.json", DiscoveryOutcome::Undecided, forbidden),
         ("/local.json", DiscoveryOutcome::Undecided, forbidden),
         ("/plain.json", DiscoveryOutcome::Undecided, forbidden),
@@ -401,9 +416,9 @@ async fn each_failure_has_its_outcome_and_its_code() {
         ("/big.json", DiscoveryOutcome::Undecided, oversize),
         ("/cut.json", DiscoveryOutcome::Undecided, unavailable),
         ("/endless.json", DiscoveryOutcome::Undecided, oversize),
-        ("/gone.json", DiscoveryOutcome::Undecided, (UrlOutcome::Absent, &[Code::DiscoveryAbsent])),
+        ("/gone.json", DiscoveryOutcome::Undecided, (CardUrlOutcome::Absent, &[ReasonCode::DiscoveryAbsent])),
         ("/down.json", DiscoveryOutcome::Undecided, unavailable),
-        ("/broken.json", DiscoveryOutcome::Invalid, (UrlOutcome::Found, &[])),
+        ("/broken.json", DiscoveryOutcome::Invalid, (CardUrlOutcome::Found, &[])),
     ] {
         let discovery = world.ask(&at(&format!("https://agent.example{path}"))).await;
         assert_eq!((discovery.outcome, place(&discovery, path)), (outcome, expected), "{path}: {discovery:#?}");
@@ -422,7 +437,7 @@ async fn a_host_that_stalls_is_given_up_and_the_other_paths_still_count() {
     .await;
     world.config.timeout = Duration::from_secs(5);
     let discovery = world.walk().await;
-    assert_eq!(place(&discovery, CARD), (UrlOutcome::Unreachable, &[Code::SourceUnavailable][..]));
+    assert_eq!(place(&discovery, CARD), (CardUrlOutcome::Unreachable, &[ReasonCode::SourceUnavailable][..]));
     assert_eq!(discovery.outcome, DiscoveryOutcome::Valid);
     world.config.timeout = SHORT;
     assert_eq!(world.ask(&at(&format!("https://agent.example{CARD}"))).await.outcome, DiscoveryOutcome::Undecided);
@@ -440,7 +455,7 @@ async fn addresses_that_are_not_public_are_not_asked() {
         "https://metadata.internal".to_owned(),
     ] {
         let discovery = ask(&Config::default(), &at(&target)).await;
-        assert!(discovery.places.iter().all(|place| place.outcome == UrlOutcome::Forbidden), "{discovery:#?}");
+        assert!(discovery.places.iter().all(|place| place.outcome == CardUrlOutcome::Forbidden), "{discovery:#?}");
         assert_eq!(discovery.outcome, DiscoveryOutcome::Undecided);
     }
     assert_eq!(canary.connections(), 0);
@@ -466,8 +481,10 @@ async fn plain_world() -> (Server, Server, Config) {
     (server, canary, config)
 }
 
-fn plain(server: &Server, path: &str) -> Question {
-    Question::new(Target::parse_plain(&format!("http://{}{path}", server.address)).expect("a target"))
+fn plain(server: &Server, path: &str) -> DiscoveryRequest {
+    DiscoveryRequest::new(
+        DiscoveryTarget::parse_allowing_http(&format!("http://{}{path}", server.address)).expect("a target"),
+    )
 }
 
 #[tokio::test]
@@ -480,11 +497,11 @@ async fn plain_host_is_asked_only_where_the_operator_named_it() {
     let asked = server.connections();
     for question in [plain(&canary, ""), plain(&server, "/inside.json")] {
         let discovery = ask(&config, &question).await;
-        assert!(discovery.places.iter().all(|place| place.outcome == UrlOutcome::Forbidden), "{discovery:#?}");
+        assert!(discovery.places.iter().all(|place| place.outcome == CardUrlOutcome::Forbidden), "{discovery:#?}");
     }
     assert_eq!((canary.connections(), server.connections()), (0, asked + 1));
     let discovery = ask(&Config::default(), &plain(&server, "")).await;
-    assert!(discovery.places.iter().all(|place| place.outcome == UrlOutcome::Forbidden), "{discovery:#?}");
+    assert!(discovery.places.iter().all(|place| place.outcome == CardUrlOutcome::Forbidden), "{discovery:#?}");
     assert_eq!(server.connections(), asked + 1);
 }
 
@@ -497,8 +514,8 @@ async fn redirect_from_https_to_a_named_plain_host_is_refused() {
     for question in [at("https://agent.example/back.json"), plain(&server, "/up.json")] {
         let asked = server.connections();
         let discovery = world.ask(&question).await;
-        assert_eq!(discovery.places[0].outcome, UrlOutcome::Forbidden, "{discovery:#?}");
-        assert_eq!(server.connections() - asked, usize::from(question.target.is_plain()));
+        assert_eq!(discovery.places[0].outcome, CardUrlOutcome::Forbidden, "{discovery:#?}");
+        assert_eq!(server.connections() - asked, usize::from(question.target.is_plain_http()));
     }
     assert_eq!(world.server.connections(), 2);
 }
@@ -531,9 +548,9 @@ async fn a_card_is_bound_by_a_trusted_verdict_on_these_very_bytes_and_by_nothing
     let host = "commandlayer.sandbox.example";
     let unasked = ask(&config, &at(host)).await;
     assert!(unasked.ens_bound.is_none() && unasked.reasons.is_empty());
-    let bound = ask(&config, &Question { bind: true, ..at(host) }).await;
+    let bound = ask(&config, &DiscoveryRequest { bind: true, ..at(host) }).await;
     let name = bound.ens_bound.as_ref().expect("the name proves the card");
-    assert_eq!((name.name.as_str(), name.state), ("summarizeagent.eth", State::Trusted));
+    assert_eq!((name.name.as_str(), name.state), ("summarizeagent.eth", TrustState::Trusted));
     assert_eq!(name.sha256, bound.cards[0].sha256);
     assert!(bound.reasons.is_empty());
 
@@ -544,9 +561,9 @@ async fn a_card_is_bound_by_a_trusted_verdict_on_these_very_bytes_and_by_nothing
     let copy = World::new(move |path| if path == CARD { ok(&other) } else { nothing() }).await;
     config.network.connect_to.extend(copy.config.network.connect_to.clone());
     config.network.ca_pems.extend(copy.config.network.ca_pems.clone());
-    let unbound = ask(&config, &Question { bind: true, ..at(HOST) }).await;
+    let unbound = ask(&config, &DiscoveryRequest { bind: true, ..at(HOST) }).await;
     assert_eq!((unbound.outcome, unbound.ens_bound.is_none()), (DiscoveryOutcome::Valid, true));
-    assert_eq!(codes(&unbound), [Code::DiscoveryNotBound]);
+    assert_eq!(codes(&unbound), [ReasonCode::DiscoveryNotBound]);
     let text = serde_json::to_string(&unbound).expect("JSON");
     assert!(!text.contains("trusted") && !text.contains("verified"), "{text}");
 }
@@ -572,7 +589,7 @@ async fn the_sandbox_has_a_host_for_each_system() {
         assert_eq!(ask(&config, &at(target)).await, discovery);
     }
     let hostile = ask(&config, &at("hostile.sandbox.example")).await;
-    assert_eq!((hostile.outcome, codes(&hostile)), (DiscoveryOutcome::Undecided, vec![Code::DiscoveryNoCard]));
+    assert_eq!((hostile.outcome, codes(&hostile)), (DiscoveryOutcome::Undecided, vec![ReasonCode::DiscoveryNoCard]));
     let broken = ask(&config, &at("broken.sandbox.example")).await;
     assert_eq!((broken.outcome, broken.cards.len()), (DiscoveryOutcome::Invalid, 2), "{broken:#?}");
 }
@@ -618,15 +635,15 @@ fn the_exit_code_says_what_was_found() {
 #[tokio::test]
 async fn the_sandbox_looks_up_no_host() {
     let sandbox = Sandbox::start().await.unwrap();
-    for (dns, is_asked) in [(Dns::System, true), (Dns::Off, false)] {
+    for (dns, is_asked) in [(DnsPolicy::System, true), (DnsPolicy::Off, false)] {
         let mut config = sandbox.config();
-        assert_eq!(config.network.dns, Dns::Off);
+        assert_eq!(config.network.dns, DnsPolicy::Off);
         config.network.dns = dns;
-        config.rules.depth = Depth::Schemas;
+        config.rules.depth = ResolutionDepth::Schemas;
         config.rules.links = true;
         let system = Everywhere::leads_to(&[]);
         let resolver = Resolver::with_lookup(&config, system.clone()).await.unwrap();
-        let names: Vec<String> = Sandbox::expected().into_iter().map(|expected| expected.name).collect();
+        let names: Vec<String> = Sandbox::expected_verdicts().into_iter().map(|expected| expected.name).collect();
         let judged = stream::iter(&names).map(|name| resolver.resolve(name)).buffer_unordered(8).count().await;
         assert_eq!(judged, names.len());
         let profile = resolver.profiles().get(DEFAULT).unwrap();

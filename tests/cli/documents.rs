@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use clresolve_core::reason::Code;
+use clresolve_core::reason::ReasonCode;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
@@ -127,7 +127,7 @@ fn lines_outside_tables_and_headings_are_short() {
 
 /// The keys of the configuration, as SECTION.KEY.
 fn configuration_keys() -> BTreeSet<String> {
-    documented_keys::documented().iter().map(documented_keys::Documented::path).collect()
+    documented_keys::documented().iter().map(documented_keys::ConfigKeyDocumentation::path).collect()
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn explanations_name_keys_that_the_configuration_has() {
     let keys = configuration_keys();
     let parts = || keys.iter().filter_map(|known| known.split_once('.'));
     let mut assignments = 0;
-    for entry in Code::ALL.iter().map(|code| code.entry()) {
+    for entry in ReasonCode::ALL.iter().map(|code| code.entry()) {
         let (code, text) = (entry.title, entry.explanation);
         let mut before: Vec<&str> = text.split(" = ").collect();
         before.pop();

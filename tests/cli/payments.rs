@@ -19,49 +19,49 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_core::reason::{Code, Step};
-use clresolve_payment::DecisionRequest;
-use clresolve_payment::decision::{Decision, Outcome};
-use clresolve_payment::request::Demand;
+use clresolve_core::reason::{ReasonCode, ResolutionStep};
+use clresolve_payment::PaymentDecisionRequest;
+use clresolve_payment::decision::{DecisionOutcome, PaymentDecision};
+use clresolve_payment::request::PaymentDemand;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::resolve::{HeadFollower, Resolver};
-use clresolve_resolver::sandbox::{Sandbox, World};
-use clresolve_sandbox::spec::Spec;
+use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
+use clresolve_sandbox::spec::SandboxSpec;
 use serde_json::{Value, json};
 
 use crate::support::payer;
 use crate::support::program::clresolve;
 
 /// Sandbox names with what is decided about their sellers, and all codes of it.
-const SELLERS: [(&str, Outcome, &[&str]); 24] = [
-    ("summarizeagent.eth", Outcome::Allow, &[]),
-    ("payment-terms-malformed.eth", Outcome::Deny, &["payment-terms-malformed"]),
-    ("payment-terms-ambiguous.eth", Outcome::Deny, &["payment-terms-ambiguous"]),
+const SELLERS: [(&str, DecisionOutcome, &[&str]); 24] = [
+    ("summarizeagent.eth", DecisionOutcome::Allow, &[]),
+    ("payment-terms-malformed.eth", DecisionOutcome::Deny, &["payment-terms-malformed"]),
+    ("payment-terms-ambiguous.eth", DecisionOutcome::Deny, &["payment-terms-ambiguous"]),
     (
         "payment-network-mismatch.eth",
-        Outcome::Deny,
+        DecisionOutcome::Deny,
         &["payment-network-mismatch", "payment-asset-unlisted", "payee-unproven"],
     ),
-    ("payment-asset-unlisted.eth", Outcome::Deny, &["payment-asset-unlisted"]),
-    ("payment-amount-exceeds.eth", Outcome::Deny, &["payment-amount-exceeds"]),
-    ("payment-limit-missing.eth", Outcome::Undecided, &["payment-limit-missing"]),
-    ("payment-timeout-excessive.eth", Outcome::Deny, &["payment-timeout-excessive"]),
-    ("payment-scheme-unchecked.eth", Outcome::Undecided, &["payment-scheme-unchecked"]),
-    ("payee-mismatch.eth", Outcome::Deny, &["payee-mismatch"]),
-    ("second-entry-poisoned.eth", Outcome::Deny, &["payee-mismatch"]),
-    ("payee-unproven.eth", Outcome::Undecided, &["payee-unproven"]),
-    ("payee-pending.eth", Outcome::Undecided, &["record-pending"]),
-    ("resource-mismatch.eth", Outcome::Deny, &["resource-mismatch"]),
-    ("resource-differs.eth", Outcome::Allow, &["resource-differs"]),
-    ("endpoint-mismatch.eth", Outcome::Deny, &["endpoint-mismatch", "resource-mismatch"]),
-    ("seller-redirects.eth", Outcome::Deny, &["payment-terms-malformed"]),
-    ("invoke-no-route.eth", Outcome::Undecided, &["invoke-no-route"]),
-    ("offered-payee.eth", Outcome::Allow, &[]),
-    ("registered-payee.eth", Outcome::Allow, &[]),
-    ("registered-elsewhere.eth", Outcome::Deny, &["payee-mismatch"]),
-    ("offer-invalid.eth", Outcome::Deny, &["offer-invalid"]),
-    ("offer-signer-unproven.eth", Outcome::Undecided, &["offer-signer-unproven"]),
-    ("payment-signature-mismatch.eth", Outcome::Allow, &[]),
+    ("payment-asset-unlisted.eth", DecisionOutcome::Deny, &["payment-asset-unlisted"]),
+    ("payment-amount-exceeds.eth", DecisionOutcome::Deny, &["payment-amount-exceeds"]),
+    ("payment-limit-missing.eth", DecisionOutcome::Undecided, &["payment-limit-missing"]),
+    ("payment-timeout-excessive.eth", DecisionOutcome::Deny, &["payment-timeout-excessive"]),
+    ("payment-scheme-unchecked.eth", DecisionOutcome::Undecided, &["payment-scheme-unchecked"]),
+    ("payee-mismatch.eth", DecisionOutcome::Deny, &["payee-mismatch"]),
+    ("second-entry-poisoned.eth", DecisionOutcome::Deny, &["payee-mismatch"]),
+    ("payee-unproven.eth", DecisionOutcome::Undecided, &["payee-unproven"]),
+    ("payee-pending.eth", DecisionOutcome::Undecided, &["record-pending"]),
+    ("resource-mismatch.eth", DecisionOutcome::Deny, &["resource-mismatch"]),
+    ("resource-differs.eth", DecisionOutcome::Allow, &["resource-differs"]),
+    ("endpoint-mismatch.eth", DecisionOutcome::Deny, &["endpoint-mismatch", "resource-mismatch"]),
+    ("seller-redirects.eth", DecisionOutcome::Deny, &["payment-terms-malformed"]),
+    ("invoke-no-route.eth", DecisionOutcome::Undecided, &["invoke-no-route"]),
+    ("offered-payee.eth", DecisionOutcome::Allow, &[]),
+    ("registered-payee.eth", DecisionOutcome::Allow, &[]),
+    ("registered-elsewhere.eth", DecisionOutcome::Deny, &["payee-mismatch"]),
+    ("offer-invalid.eth", DecisionOutcome::Deny, &["offer-invalid"]),
+    ("offer-signer-unproven.eth", DecisionOutcome::Undecided, &["offer-signer-unproven"]),
+    ("payment-signature-mismatch.eth", DecisionOutcome::Allow, &[]),
 ];
 
 /// Codes that the plain question to no seller of the sandbox shows, and the test of this file that does.
@@ -76,12 +76,12 @@ const URL: &str = "https://api.sandbox.example/summarize/v1";
 const NAME: &str = "summarizeagent.eth";
 
 /// A world with one trusted agent that sells. `rest` is what else stands in its table, and the tables after it.
-async fn world_with_seller(rest: &str) -> World {
+async fn world_with_seller(rest: &str) -> CustomSandbox {
     world_of_seller("trusted", rest).await
 }
 
 /// The same world, in which the agent has another state.
-async fn world_of_seller(state: &str, rest: &str) -> World {
+async fn world_of_seller(state: &str, rest: &str) -> CustomSandbox {
     let spec = format!(
         r#"
 [[name]]
@@ -97,7 +97,7 @@ seller = ""
 {rest}
 "#
     );
-    World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts")
+    CustomSandbox::start(&SandboxSpec::parse(&spec).expect("it is a world")).await.expect("it starts")
 }
 
 /// A resolver that reads the head once for each name: no poll comes, and what the head confirms stays confirmed.
@@ -114,15 +114,15 @@ async fn confirmed(config: Config) -> (Resolver, HeadFollower) {
     let (resolver, following) = confirming_once(config).await;
     // A resolution counts as confirmed itself, so the second question reads the head.
     for _ in 0..2 {
-        assert_eq!(resolver.gate(NAME, "summarize").await, Ok(()));
+        assert_eq!(resolver.check_gate(NAME, "summarize").await, Ok(()));
     }
     (resolver, following)
 }
 
 /// What a seller of the sandbox answers, as a question about it.
-async fn asked(resolver: &Resolver, name: &str, url: &str) -> DecisionRequest {
-    let reply = resolver.unpaid(url, Some("{}")).await.expect("the seller answers");
-    DecisionRequest::about_reply(name, "summarize", url, reply)
+async fn asked(resolver: &Resolver, name: &str, url: &str) -> PaymentDecisionRequest {
+    let reply = resolver.send_unpaid_request(url, Some("{}")).await.expect("the seller answers");
+    PaymentDecisionRequest::about_reply(name, "summarize", url, reply)
 }
 
 /// Entries that stand in the terms of honest sellers, and that nobody may pay here.
@@ -153,13 +153,13 @@ fn neighbours() -> [Value; 2] {
 }
 
 /// The same question, where the seller's terms have a further entry.
-fn with_entry(question: &DecisionRequest, entry: Value) -> DecisionRequest {
+fn with_entry(question: &PaymentDecisionRequest, entry: Value) -> PaymentDecisionRequest {
     let mut terms: Value = serde_json::from_slice(&terms_of(question)).expect("JSON");
     terms["accepts"].as_array_mut().expect("a list").push(entry);
     with_terms(question, terms.to_string().as_bytes())
 }
 
-async fn decided(resolver: &Resolver, name: &str) -> Option<Decision> {
+async fn decided(resolver: &Resolver, name: &str) -> Option<PaymentDecision> {
     let route = resolver.route(&resolver.resolve(name).await, Some("summarize")).ok()?;
     Some(resolver.decide(&asked(resolver, name, route.url().as_str()).await).await)
 }
@@ -175,15 +175,17 @@ async fn every_seller_gets_its_decision_and_every_code_is_shown() {
         };
         assert_eq!(decision.decision, outcome, "{name}: {decision:#?}");
         assert_eq!(decision.codes, codes, "{name}: {decision:#?}");
-        assert_eq!(decision.abort, outcome != Outcome::Allow, "{name}");
+        assert_eq!(decision.abort, outcome != DecisionOutcome::Allow, "{name}");
         let first = codes.first().filter(|_| decision.abort);
         assert!(first.is_none_or(|code| decision.reason.starts_with(&format!("{code}: "))), "{name}: {decision:#?}");
     }
-    let mut shown: BTreeSet<String> = Sandbox::sellers().into_iter().flat_map(|seller| seller.codes).collect();
+    let mut shown: BTreeSet<String> = Sandbox::expected_sellers().into_iter().flat_map(|seller| seller.codes).collect();
     let of_agents = SELLERS.iter().flat_map(|(_, _, codes)| *codes).chain(SHOWN_BY.iter().map(|(code, _)| code));
     shown.extend(of_agents.map(|code| (*code).to_owned()));
-    let missing: Vec<_> =
-        Code::ALL.iter().filter(|code| code.entry().step == Step::Payment && !shown.contains(code.slug())).collect();
+    let missing: Vec<_> = ReasonCode::ALL
+        .iter()
+        .filter(|code| code.entry().step == ResolutionStep::Payment && !shown.contains(code.slug()))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
     let tests = include_str!("payments.rs");
     for (code, test) in SHOWN_BY {
@@ -199,7 +201,7 @@ async fn a_redirect_that_is_followed_leads_to_another_seller() {
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let redirected =
         asked(&resolver, "seller-redirects.eth", "https://api.sandbox.example/redirect/summarize/v1").await;
-    let Demand::Reply(reply) = &redirected.demand else { panic!("a reply") };
+    let PaymentDemand::Reply(reply) = &redirected.demand else { panic!("a reply") };
     let (_, target) = reply.headers.iter().find(|(name, _)| name == "location").expect("a redirect");
     let followed = asked(&resolver, "seller-redirects.eth", target).await;
     assert_eq!(resolver.decide(&followed).await.codes, ["endpoint-mismatch", "payee-mismatch"]);
@@ -220,12 +222,12 @@ async fn a_seller_that_asks_for_a_further_signature_gets_none() {
     let mut payment = payer::payment(&entry.json, pay_to, jiff::Timestamp::now().as_second() + 60);
     let decided = async |payment: &Value| {
         let header = STANDARD.encode(payment.to_string());
-        resolver.decide(&DecisionRequest { header: Some(header), ..question.clone() }).await
+        resolver.decide(&PaymentDecisionRequest { header: Some(header), ..question.clone() }).await
     };
     let plain = decided(&payment).await;
-    assert_eq!((plain.decision, plain.codes.len()), (Outcome::Allow, 0), "{plain:#?}");
+    assert_eq!((plain.decision, plain.codes.len()), (DecisionOutcome::Allow, 0), "{plain:#?}");
     payment["extensions"] = terms.extensions.clone().into();
-    assert_eq!(decided(&payment).await.decision, Outcome::Allow, "what the seller said is only repeated");
+    assert_eq!(decided(&payment).await.decision, DecisionOutcome::Allow, "what the seller said is only repeated");
     payment["extensions"]["eip2612GasSponsoring"]["info"]["signature"] = "0x00".into();
     let further = decided(&payment).await;
     assert_eq!((further.abort, further.codes), (true, vec!["payment-signature-mismatch".to_owned()]));
@@ -243,7 +245,7 @@ async fn a_numbered_block_pays_nobody() {
     let decision = past.decide(&request).await;
     assert_eq!(decision.codes, ["chain-behind"], "{decision:#?}");
     assert!(decision.abort);
-    assert_eq!(past.gate("summarizeagent.eth", "summarize").await, Err("chain-behind"));
+    assert_eq!(past.check_gate("summarizeagent.eth", "summarize").await, Err("chain-behind"));
     let route = clresolve(&["route", "summarizeagent.eth", "--sandbox", "--block", "3", "-o", "short"], "");
     let said = String::from_utf8_lossy(&route.stdout).into_owned();
     assert_eq!((route.status.code(), said.as_str()), (Some(1), "summarizeagent.eth\ttrusted\t-\tchain-behind\n"));
@@ -270,12 +272,12 @@ async fn the_gate_says_what_stands_against_an_agent() {
         ("entry-version.eth", "summarize", Err("entry-version-noncompliant")),
         ("", "summarize", Err("name-invalid")),
     ] {
-        assert_eq!(resolver.gate(name, verb).await, said, "{name} {verb}");
+        assert_eq!(resolver.check_gate(name, verb).await, said, "{name} {verb}");
     }
 }
 
-/// A decision asks the upstreams for nothing more than a verdict does, whether address record or configuration proves the
-/// payee, and whether the name's own records or the configuration say where the agent is called.
+/// A decision asks the upstreams for nothing more than a verdict does, whether address record or configuration proves
+/// the payee, and whether the name's own records or the configuration say where the agent is called.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cold_decision_costs_as_many_requests_as_a_cold_verdict() {
     const NO_ADDRESS: &str = "addresses = { 31337 = \"0x\", 84532 = \"0x\" }\n";
@@ -334,7 +336,7 @@ async fn no_changed_byte_of_terms_turns_a_denial_into_an_allowance() {
     let by_permit2 = with_extra(&asked(&resolver, NAME, URL).await, json!({"assetTransferMethod": "permit2"}));
     denied.push(of_thief(&resolver, &by_permit2).await);
     let of_version_1 = asked(&resolver, "checkoutagent.eth", "https://api.sandbox.example/v1/checkout/v1").await;
-    denied.push(of_thief(&resolver, &DecisionRequest { verb: "checkout".to_owned(), ..of_version_1 }).await);
+    denied.push(of_thief(&resolver, &PaymentDecisionRequest { verb: "checkout".to_owned(), ..of_version_1 }).await);
     for question in denied {
         let text = terms_of(&question);
         for (at, change) in (0..text.len()).flat_map(|at| CHANGES.map(|change| (at, change))) {
@@ -347,7 +349,7 @@ async fn no_changed_byte_of_terms_turns_a_denial_into_an_allowance() {
 }
 
 /// The same question about terms that may be paid but for their payee.
-async fn of_thief(resolver: &Resolver, honest: &DecisionRequest) -> DecisionRequest {
+async fn of_thief(resolver: &Resolver, honest: &PaymentDecisionRequest) -> PaymentDecisionRequest {
     let decision = resolver.decide(honest).await;
     assert!(!decision.abort, "{decision:#?}");
     let mut terms: Value = serde_json::from_slice(&terms_of(honest)).expect("JSON");
@@ -356,23 +358,23 @@ async fn of_thief(resolver: &Resolver, honest: &DecisionRequest) -> DecisionRequ
 }
 
 /// The same question, where the first entry says this in its `extra`.
-fn with_extra(question: &DecisionRequest, extra: Value) -> DecisionRequest {
+fn with_extra(question: &PaymentDecisionRequest, extra: Value) -> PaymentDecisionRequest {
     let mut terms: Value = serde_json::from_slice(&terms_of(question)).expect("JSON");
     terms["accepts"][0]["extra"] = extra;
     with_terms(question, terms.to_string().as_bytes())
 }
 
 /// The JSON text of the terms that a seller sent.
-fn terms_of(question: &DecisionRequest) -> Vec<u8> {
-    let Demand::Reply(reply) = &question.demand else { panic!("a reply") };
+fn terms_of(question: &PaymentDecisionRequest) -> Vec<u8> {
+    let PaymentDemand::Reply(reply) = &question.demand else { panic!("a reply") };
     let header = reply.headers.iter().find(|(name, _)| name == "payment-required");
     header.map_or_else(|| reply.body.clone(), |(_, value)| STANDARD.decode(value).expect("base64"))
 }
 
 /// The same question, where the seller sent these terms instead.
-fn with_terms(question: &DecisionRequest, text: &[u8]) -> DecisionRequest {
+fn with_terms(question: &PaymentDecisionRequest, text: &[u8]) -> PaymentDecisionRequest {
     let mut question = question.clone();
-    let Demand::Reply(reply) = &mut question.demand else { panic!("a reply") };
+    let PaymentDemand::Reply(reply) = &mut question.demand else { panic!("a reply") };
     match reply.headers.iter_mut().find(|(name, _)| name == "payment-required") {
         Some((_, value)) => *value = STANDARD.encode(text),
         None => reply.body = text.to_vec(),

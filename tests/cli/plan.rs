@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Output;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::Answer;
+use clresolve_core::reading::EnsAnswer;
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_verdict::evidence::Targets;
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::evidence::CardLocations;
+use clresolve_verdict::verdict::ResolutionDepth;
 use serde_json::Value;
 
 use crate::support::corpus::corpus;
@@ -314,8 +314,9 @@ fn folders_without_end_are_refused() {
     assert!(err(&output).contains("deeper than 32 folders"), "{}", err(&output));
 }
 
-/// Names of the sandbox whose card decides the verdict, not what the chain, a host or a gateway does. The last binds schemas
-/// at a location that no manifest names and no host serves, which a plan cannot know: it is compared at `identity` alone.
+/// Names of the sandbox whose card decides the verdict, not what the chain, a host or a gateway does. The last binds
+/// schemas at a location that no manifest names and no host serves, which a plan cannot know: it is compared at
+/// `identity` alone.
 const DECIDED_BY_THE_CARD: [&str; 9] = [
     "file-cid.eth",
     "several-verbs.eth",
@@ -342,9 +343,10 @@ fn list(value: &Value) -> Vec<Value> {
 fn a_plan_a_verdict_and_an_audit_agree_on_the_same_card() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let but_the_last = &DECIDED_BY_THE_CARD[..DECIDED_BY_THE_CARD.len() - 1];
-    for (depth, flag, names) in
-        [(Depth::Identity, "identity", &DECIDED_BY_THE_CARD[..]), (Depth::Schemas, "schemas", but_the_last)]
-    {
+    for (depth, flag, names) in [
+        (ResolutionDepth::Identity, "identity", &DECIDED_BY_THE_CARD[..]),
+        (ResolutionDepth::Schemas, "schemas", but_the_last),
+    ] {
         let list_of_names = folder(&[("names", &names.join("\n"))]);
         let list_of_names = list_of_names.path().join("names");
         let audit = ["audit", "--sandbox", "--depth", flag, "--format", "json", "--names"].map(OsStr::new);
@@ -372,16 +374,16 @@ struct Published {
     verdict: Value,
 }
 
-async fn published(depth: Depth, names: &[&str]) -> Vec<Published> {
+async fn published(depth: ResolutionDepth, names: &[&str]) -> Vec<Published> {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let mut config = sandbox.config();
     config.rules.depth = depth;
     let resolver = Resolver::new(&config).await.expect("a resolver");
     let mut all = Vec::new();
     for name in names {
-        let reading = resolver.records(&EnsName::parse(name).expect("a name")).await.expect("records");
-        let Answer::Records(found) = reading.answer else { panic!("{name} has no records") };
-        let Targets { url, cid, path, .. } = Targets::of(&found.records);
+        let reading = resolver.read_records(&EnsName::parse(name).expect("a name")).await.expect("records");
+        let EnsAnswer::Records(found) = reading.answer else { panic!("{name} has no records") };
+        let CardLocations { url, cid, path, .. } = CardLocations::from_records(&found.records);
         let walk = resolver.cat(&cid.expect("a CID"), &path).await;
         let card = String::from_utf8(walk.walked.bytes().expect("a card").to_vec()).expect("text");
         let verdict = serde_json::to_value(&**resolver.resolve(name).await.verdict()).expect("JSON");

@@ -1,23 +1,23 @@
 //! Requests to the sandbox's agents, through the library and the command.
 
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{Code, Step};
-use clresolve_core::state::State;
-use clresolve_messages::request::{RequestCheck, RequestQuestion};
+use clresolve_core::reason::{ReasonCode, ResolutionStep};
+use clresolve_core::state::TrustState;
+use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument};
 use clresolve_resolver::config::{Config, ManifestSource};
-use clresolve_resolver::fetch::{Cause, FetchError};
+use clresolve_resolver::fetch::{FetchError, SourceUnavailableError};
 use clresolve_resolver::resolve::{self, Resolver};
-use clresolve_resolver::sandbox::{Sandbox, World};
-use clresolve_sandbox::spec::Spec;
-use clresolve_verdict::evidence::SchemaFault;
-use clresolve_verdict::verdict::Depth;
+use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
+use clresolve_sandbox::spec::SandboxSpec;
+use clresolve_verdict::evidence::SchemaFetchError;
+use clresolve_verdict::verdict::ResolutionDepth;
 use serde_json::{Value, json};
 
 use crate::support::program::clresolve;
 use crate::support::server::{Server, ok};
 
-fn question(name: &str, verb: &str, request: &str) -> RequestQuestion {
-    RequestQuestion { name: name.to_owned(), verb: verb.to_owned(), request: request.as_bytes().to_vec() }
+fn question(name: &str, verb: &str, request: &str) -> OutgoingAgentRequest {
+    OutgoingAgentRequest { name: name.to_owned(), verb: verb.to_owned(), request: request.as_bytes().to_vec() }
 }
 
 fn schema() -> jsonschema::Validator {
@@ -28,33 +28,33 @@ fn schema() -> jsonschema::Validator {
 const NAME: &str = "summarizeagent.eth";
 
 /// What is asked, and what is to be said: agent, verb, a change of the good request, state and codes.
-type Case = (&'static str, &'static str, &'static str, &'static str, State, &'static [&'static str]);
+type Case = (&'static str, &'static str, &'static str, &'static str, TrustState, &'static [&'static str]);
 
 const CASES: [Case; 10] = [
-    (NAME, "summarize", "", "", State::Trusted, &[]),
-    (NAME, "summarize", "\"actor\"", "\"doer\"", State::Untrusted, &["request-schema-invalid"]),
-    (NAME, "summarize", "\"actor\"", "\"input\": {}, \"actor\"", State::Untrusted, &["request-duplicate-key"]),
-    (NAME, "summarize", "64", "1e400", State::Untrusted, &["request-schema-invalid"]),
-    (NAME, "summarize", "A long", "\\ud800", State::Untrusted, &["request-schema-invalid"]),
+    (NAME, "summarize", "", "", TrustState::Trusted, &[]),
+    (NAME, "summarize", "\"actor\"", "\"doer\"", TrustState::Untrusted, &["request-schema-invalid"]),
+    (NAME, "summarize", "\"actor\"", "\"input\": {}, \"actor\"", TrustState::Untrusted, &["request-duplicate-key"]),
+    (NAME, "summarize", "64", "1e400", TrustState::Untrusted, &["request-schema-invalid"]),
+    (NAME, "summarize", "A long", "\\ud800", TrustState::Untrusted, &["request-schema-invalid"]),
     (
         NAME,
         "summarize",
         "\"request_id\": \"req-1\"",
         "\"entry\": \"x402://a.eth/b/v1\"",
-        State::Trusted,
+        TrustState::Trusted,
         &["request-id-missing"],
     ),
-    (NAME, "summarize", "64", "[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]", State::Indeterminate, &["request-too-complex"]),
-    (NAME, "analyze", "", "", State::Untrusted, &["request-verb-unbound"]),
-    ("host-changed.eth", "summarize", "", "", State::Untrusted, &["checksum-mismatch", "cid-mismatch"]),
-    ("unregistered.eth", "summarize", "", "", State::Untrusted, &["name-unregistered"]),
+    (NAME, "summarize", "64", "[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]", TrustState::Indeterminate, &["request-too-complex"]),
+    (NAME, "analyze", "", "", TrustState::Untrusted, &["request-verb-unbound"]),
+    ("host-changed.eth", "summarize", "", "", TrustState::Untrusted, &["checksum-mismatch", "cid-mismatch"]),
+    ("unregistered.eth", "summarize", "", "", TrustState::Untrusted, &["name-unregistered"]),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_request_gets_its_state_and_every_code_is_shown() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-    let (schema, good) = (schema(), Sandbox::request().1);
+    let (schema, good) = (schema(), Sandbox::sample_request().1);
     let mut shown = Vec::new();
     for (name, verb, from, to, state, codes) in CASES {
         let request = if from.is_empty() { good.to_owned() } else { good.replacen(from, to, 1) };
@@ -65,7 +65,7 @@ async fn every_request_gets_its_state_and_every_code_is_shown() {
         assert!(errors.is_empty(), "{errors:?}");
         shown.extend(found.codes);
     }
-    let of_requests = Code::ALL.iter().filter(|code| code.entry().step == Step::Request);
+    let of_requests = ReasonCode::ALL.iter().filter(|code| code.entry().step == ResolutionStep::Request);
     let missing: Vec<_> = of_requests.filter(|code| !shown.iter().any(|slug| slug == code.slug())).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
@@ -73,9 +73,9 @@ async fn every_request_gets_its_state_and_every_code_is_shown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_checkers_come_to_the_same_conclusion() {
     let sandbox = Sandbox::start().await.expect("it starts");
-    let checked = async || -> RequestCheck {
+    let checked = async || -> RequestCheckDocument {
         let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-        resolver.check_request(&question(NAME, "summarize", Sandbox::request().1)).await
+        resolver.check_request(&question(NAME, "summarize", Sandbox::sample_request().1)).await
     };
     let (one, other) = (checked().await, checked().await);
     assert_eq!(one.conclusion, other.conclusion);
@@ -88,12 +88,12 @@ async fn two_checkers_come_to_the_same_conclusion() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_with_the_schema_is_said() {
     let cases = [
-        ("commons", "clean", "foreign-reference", State::Untrusted, "schema-not-strict"),
-        ("commons", "convert", "unknown-keyword", State::Untrusted, "schema-not-strict"),
-        ("commons", "describe", "wrong-id", State::Untrusted, "schema-id-mismatch"),
-        ("commons", "fetch", "unavailable", State::Indeterminate, "schema-unavailable"),
-        ("commercial", "ship", "mutated", State::Untrusted, "published-version-mutated"),
-        ("commons", "parse", "mirror-down", State::Untrusted, "request-schema-invalid"),
+        ("commons", "clean", "foreign-reference", TrustState::Untrusted, "schema-not-strict"),
+        ("commons", "convert", "unknown-keyword", TrustState::Untrusted, "schema-not-strict"),
+        ("commons", "describe", "wrong-id", TrustState::Untrusted, "schema-id-mismatch"),
+        ("commons", "fetch", "unavailable", TrustState::Indeterminate, "schema-unavailable"),
+        ("commercial", "ship", "mutated", TrustState::Untrusted, "published-version-mutated"),
+        ("commons", "parse", "mirror-down", TrustState::Untrusted, "request-schema-invalid"),
     ];
     let mut spec = String::new();
     for (class, verb, defect, ..) in cases {
@@ -101,10 +101,10 @@ async fn what_is_wrong_with_the_schema_is_said() {
         spec +=
             &format!("[[agent]]\nname = \"{verb}.eth\"\nabout = \"Good.\"\nclass = \"{class}\"\nverb = \"{verb}\"\n");
     }
-    let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+    let world = CustomSandbox::start(&SandboxSpec::parse(&spec).expect("it is a world")).await.expect("it starts");
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
     for (_, verb, defect, state, code) in cases {
-        let found = resolver.check_request(&question(&format!("{verb}.eth"), verb, Sandbox::request().1)).await;
+        let found = resolver.check_request(&question(&format!("{verb}.eth"), verb, Sandbox::sample_request().1)).await;
         assert_eq!((found.state, found.codes[0].as_str()), (state, code), "{defect}: {found:#?}");
         assert_eq!(found.bound.is_some(), code.starts_with("request-"), "{defect}");
     }
@@ -148,7 +148,7 @@ fn pinning(schema: &[u8]) -> String {
     };
     let mut verb = json!({"name": "summarize", "request": entry("request"), "receipt": entry("receipt")});
     verb["request"]["bytes"] = schema.len().into();
-    verb["request"]["sha256"] = Digest::of(schema).hex().into();
+    verb["request"]["sha256"] = Digest::compute(schema).hex().into();
     let manifest = json!({
         "schema": "clresolve.manifest/1", "id": "protocol-commons/1.1.0", "class": "commons", "version": "1.1.0",
         "source": {"repository": "own", "commit": "none", "licence": "Apache-2.0"}, "verbs": [verb], "shared": [],
@@ -159,7 +159,7 @@ fn pinning(schema: &[u8]) -> String {
 /// Nothing of the line 1.1.0 is pinned by its publisher. What an operator pins decides, and no other bytes do.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_the_line_1_1_0_are_held_against_what_the_operator_pins() {
-    let world = World::start(&Spec::parse(NEXT).expect("it is a world")).await.expect("it starts");
+    let world = CustomSandbox::start(&SandboxSpec::parse(NEXT).expect("it is a world")).await.expect("it starts");
     let good = r#"{"verb": "summarize", "version": "1.1.0", "request_id": "r-1", "input": "A long text."}"#;
     let checked = async |config: &Config, request: &str| {
         let resolver = Resolver::new(config).await.expect("its configuration is good");
@@ -168,7 +168,7 @@ async fn requests_of_the_line_1_1_0_are_held_against_what_the_operator_pins() {
     };
     let mut config = world.config();
     config.rules.profile = "agent-cards/1.1.0".to_owned();
-    let unpinned = (State::Indeterminate, vec!["schema-unpinned".to_owned()], false);
+    let unpinned = (TrustState::Indeterminate, vec!["schema-unpinned".to_owned()], false);
     assert_eq!(checked(&config, good).await, unpinned, "no manifest pins it");
 
     let folder = tempfile::tempdir().expect("a folder");
@@ -184,10 +184,10 @@ async fn requests_of_the_line_1_1_0_are_held_against_what_the_operator_pins() {
         config.network.ca_pems.push(String::from_utf8(host.root.to_vec()).expect("PEM"));
         let (state, codes, bound) = checked(&config, good).await;
         assert_eq!((codes.first().map(String::as_str), bound), (code, code.is_none()), "{codes:?}");
-        assert_eq!(state == State::Trusted, code.is_none(), "{codes:?}");
+        assert_eq!(state == TrustState::Trusted, code.is_none(), "{codes:?}");
         if code.is_none() {
             let bad = checked(&config, &good.replace("input", "text")).await;
-            assert_eq!((bad.0, bad.1[0].as_str(), bad.2), (State::Untrusted, "request-schema-invalid", true));
+            assert_eq!((bad.0, bad.1[0].as_str(), bad.2), (TrustState::Untrusted, "request-schema-invalid", true));
         }
     }
 }
@@ -198,17 +198,17 @@ async fn why_a_location_gives_no_schema_is_said() {
     let spec = "[[schema]]\nverb = \"ship\"\ndefect = \"unavailable\"\n\
                 [[agent]]\nname = \"gone.eth\"\nabout = \"Its host is down.\"\nclass = \"commercial\"\nverb = \"ship\"\n\
                 [[agent]]\nname = \"unnamed.eth\"\nabout = \"Names no schema.\"\ncard.remove = [\"/schemas\", \"/schemas_mirror\"]\n";
-    let world = World::start(&Spec::parse(spec).expect("it is a world")).await.expect("it starts");
+    let world = CustomSandbox::start(&SandboxSpec::parse(spec).expect("it is a world")).await.expect("it starts");
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
-    let down = SchemaFault::Https(FetchError::from(Cause::Status(503)));
-    for (name, fault) in [("gone.eth", down), ("unnamed.eth", SchemaFault::NotNamed)] {
-        let mut asked = resolve::Question::new(name);
-        asked.depth = Some(Depth::Schemas);
+    let down = SchemaFetchError::Https(FetchError::from(SourceUnavailableError::Status(503)));
+    for (name, fault) in [("gone.eth", down), ("unnamed.eth", SchemaFetchError::NotNamed)] {
+        let mut asked = resolve::NameQuestion::new(name);
+        asked.depth = Some(ResolutionDepth::Schemas);
         let verdict = resolver.ask(&asked).await.expect("the question is good");
         let reasons = verdict.verdict().reasons.iter();
         let found: Vec<_> = reasons
             .filter(|reason| {
-                reason.code == Code::SchemaUnavailable && reason.place.as_deref() == Some("/schemas/request")
+                reason.code == ReasonCode::SchemaUnavailable && reason.place.as_deref() == Some("/schemas/request")
             })
             .map(|reason| reason.observed.clone())
             .collect();
@@ -219,12 +219,12 @@ async fn why_a_location_gives_no_schema_is_said() {
 /// Whoever sends requests for one agent over and over has its schema fetched and compiled once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schema_is_fetched_once() {
-    let sandbox = World::start(&agent()).await.expect("it starts");
+    let sandbox = CustomSandbox::start(&agent()).await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let check = async |resolver: &Resolver| {
         let before = sandbox.counts();
-        let found = resolver.check_request(&question("agent.eth", "summarize", Sandbox::request().1)).await;
-        assert_eq!(found.state, State::Trusted, "{found:#?}");
+        let found = resolver.check_request(&question("agent.eth", "summarize", Sandbox::sample_request().1)).await;
+        assert_eq!(found.state, TrustState::Trusted, "{found:#?}");
         let now = sandbox.counts();
         (now.gateway - before.gateway) + (now.schemas - before.schemas)
     };
@@ -236,23 +236,23 @@ async fn a_schema_is_fetched_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schema_that_another_agent_binds_too_is_not_fetched_again() {
     let spec = "[[agent]]\nname = \"one.eth\"\nabout = \"Good.\"\n[[agent]]\nname = \"other.eth\"\nabout = \"Good.\"\n";
-    let sandbox = World::start(&Spec::parse(spec).expect("it is a world")).await.expect("it starts");
+    let sandbox = CustomSandbox::start(&SandboxSpec::parse(spec).expect("it is a world")).await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let mut costs = Vec::new();
     for name in ["one.eth", "other.eth"] {
         // The verdict is known, so that nothing but the schema is left to fetch.
         resolver.resolve(name).await;
         let before = sandbox.counts();
-        let found = resolver.check_request(&question(name, "summarize", Sandbox::request().1)).await;
-        assert_eq!((found.state, found.bound.is_some()), (State::Trusted, true), "{found:#?}");
+        let found = resolver.check_request(&question(name, "summarize", Sandbox::sample_request().1)).await;
+        assert_eq!((found.state, found.bound.is_some()), (TrustState::Trusted, true), "{found:#?}");
         let now = sandbox.counts();
         costs.push((now.gateway - before.gateway) + (now.schemas - before.schemas));
     }
     assert!(costs[0] > 0 && costs[1] == 0, "{costs:?}");
 }
 
-fn agent() -> Spec {
-    Spec::parse("[[agent]]\nname = \"agent.eth\"\nabout = \"Good.\"\n").expect("it is a world")
+fn agent() -> SandboxSpec {
+    SandboxSpec::parse("[[agent]]\nname = \"agent.eth\"\nabout = \"Good.\"\n").expect("it is a world")
 }
 
 /// A template of every agent that can be asked passes as it stands, with an identifier of its own.
@@ -265,11 +265,11 @@ async fn templates_pass() {
         assert!(made.is_valid && !made.blanks.is_empty(), "{made:#?}");
         assert_eq!(made.request["x402"]["request_id"], "fresh-1");
         let found = resolver.check_request(&question(name, verb, &made.request.to_string())).await;
-        assert_eq!((found.state, found.codes), (State::Trusted, vec![]), "{name}");
+        assert_eq!((found.state, found.codes), (TrustState::Trusted, vec![]), "{name}");
     }
     let refused =
         resolver.request_template("host-changed.eth", "summarize", String::new()).await.expect_err("untrusted");
-    assert_eq!((refused.state, refused.request), (State::Untrusted, None));
+    assert_eq!((refused.state, refused.request), (TrustState::Untrusted, None));
     assert!(schema().is_valid(&refused.to_value()));
 }
 

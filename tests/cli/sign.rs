@@ -12,25 +12,26 @@ use std::process::{Command, Output};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve_bundle::signed::{
-    ExpectedVerdict, MAX_LIFETIME, SKEW, SignError, Signer, TYPE, VerifyError, What, verify,
+    ExpectedVerdict, MAX_LIFETIME, MismatchedPart, SKEW, TYPE, VerdictIssuer, VerdictSignError, VerdictVerifyError,
+    verify,
 };
-use clresolve_bundle::{Bundle, BundleError, Signature};
+use clresolve_bundle::{BundleError, BundleSignature, ResolutionBundle};
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::Grade;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::state::State;
-use clresolve_jose::{JwsError, KeyError, PublicKey, SigningKey, TrustedKeys};
-use clresolve_payment::decision::{Decision, Outcome};
-use clresolve_resolver::config::{Config, Layer, SignConfig};
+use clresolve_core::reading::ProofGrade;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::state::TrustState;
+use clresolve_jose::{Ed25519KeyError, Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, JwsError};
+use clresolve_payment::decision::{DecisionOutcome, PaymentDecision};
+use clresolve_resolver::config::{Config, ConfigLayer, SignConfig};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_resolver::sign::{
     DECISION_TYPE, KeyFileError, read_signing_key, read_trusted_keys, save_signing_key, sign_decision,
 };
-use clresolve_verdict::sample::live;
-use clresolve_verdict::trust::Origin;
-use clresolve_verdict::verdict::{Depth, Verdict, canonical_digest};
+use clresolve_verdict::sample::live_resolution;
+use clresolve_verdict::trust::TrustOrigin;
+use clresolve_verdict::verdict::{ResolutionDepth, Verdict, canonical_digest};
 use ed25519_dalek::Signer as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -55,12 +56,12 @@ fn pem() -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(der))
 }
 
-fn key() -> SigningKey {
-    SigningKey::from_pem(&pem()).expect("a key")
+fn key() -> Ed25519SigningKey {
+    Ed25519SigningKey::from_pem(&pem()).expect("a key")
 }
 
-fn keys() -> TrustedKeys {
-    TrustedKeys::from(key().public())
+fn keys() -> Ed25519KeySet {
+    Ed25519KeySet::from(key().public_key())
 }
 
 /// A trusted verdict that was made at `now` and is fresh for 300 seconds.
@@ -90,7 +91,7 @@ fn expected() -> ExpectedVerdict {
     ExpectedVerdict {
         name: EnsName::parse(NAME).expect("a name"),
         profile: "agent-cards/1.0.0".to_owned(),
-        depth: Depth::Identity,
+        depth: ResolutionDepth::Identity,
         chain: "eip155:1".to_owned(),
         world: "mainnet".to_owned(),
         issuer: Some(ISSUER.to_owned()),
@@ -99,7 +100,7 @@ fn expected() -> ExpectedVerdict {
 }
 
 fn signed(verdict: &Verdict, now: i64) -> String {
-    Signer::new(key(), ISSUER).sign(&live(verdict.clone(), None), at(now)).expect("it is signed")
+    VerdictIssuer::new(key(), ISSUER).sign(&live_resolution(verdict.clone(), None), at(now)).expect("it is signed")
 }
 
 /// A JWS over any header and payload, with a signature that holds.
@@ -119,7 +120,7 @@ fn claims() -> Value {
 }
 
 #[track_caller]
-fn refused(jws: &str) -> VerifyError {
+fn refused(jws: &str) -> VerdictVerifyError {
     verify(jws, &keys(), &expected(), at(NOW)).expect_err("it is refused")
 }
 
@@ -130,7 +131,7 @@ fn what_is_signed_is_verified_and_is_the_whole_verdict() {
     assert_eq!((verified.verdict().as_ref(), verified.issuer.as_str()), (&verdict(NOW), ISSUER));
     assert_eq!((verified.key_id.as_str(), verified.expires), (THUMBPRINT, NOW + 300));
     let trusted = verified.trusted().expect("its state is trusted");
-    assert_eq!((trusted.origin(), trusted.card()), (Origin::Signed { until: at(NOW + 300) }, None));
+    assert_eq!((trusted.origin(), trusted.card()), (TrustOrigin::Signed { until: at(NOW + 300) }, None));
     let payload: Value = serde_json::from_slice(&decoded(&jws, 1)).expect("JSON");
     assert_eq!(payload, claims());
     assert_eq!(serde_json::from_slice::<Value>(&decoded(&jws, 0)).expect("JSON"), header());
@@ -141,18 +142,18 @@ fn decoded(jws: &str, part: usize) -> Vec<u8> {
 }
 
 /// A decision about the agent of [`verdict`], which holds for a minute.
-fn decision() -> Decision {
-    Decision {
+fn decision() -> PaymentDecision {
+    PaymentDecision {
         schema: clresolve_payment::decision::SCHEMA,
         id: format!("sha256:{}", "ab".repeat(32)),
         name: NAME.to_owned(),
         verb: "summarize".to_owned(),
-        decision: Outcome::Allow,
+        decision: DecisionOutcome::Allow,
         abort: false,
         reason: "Pay.".to_owned(),
         codes: Vec::new(),
         reasons: Vec::new(),
-        state: State::Trusted,
+        state: TrustState::Trusted,
         verdict: verdict(NOW).id,
         terms_digest: None,
         entries: Vec::new(),
@@ -167,8 +168,8 @@ fn decision() -> Decision {
 
 #[test]
 fn a_signed_decision_names_the_request_that_it_answers() {
-    let (signer, resolution) = (Signer::new(key(), ISSUER), live(verdict(NOW), None));
-    let request = Digest::of(b"{}");
+    let (signer, resolution) = (VerdictIssuer::new(key(), ISSUER), live_resolution(verdict(NOW), None));
+    let request = Digest::compute(b"{}");
     let jws = sign_decision(&signer, &decision(), &resolution, request, at(NOW)).expect("it is signed");
     let typed = json!({"alg": "EdDSA", "kid": THUMBPRINT, "typ": DECISION_TYPE});
     assert_eq!(serde_json::from_slice::<Value>(&decoded(&jws, 0)).expect("JSON"), typed);
@@ -188,47 +189,50 @@ fn an_old_one_and_one_for_another_question_are_refused() {
     let jws = signed(&verdict(NOW), NOW);
     let later = |seconds| verify(&jws, &keys(), &expected(), at(NOW + seconds)).err();
     assert_eq!(later(300 + SKEW - 1), None);
-    assert_eq!(later(300 + SKEW), Some(VerifyError::Expired { ago: SKEW }));
+    assert_eq!(later(300 + SKEW), Some(VerdictVerifyError::Expired { ago: SKEW }));
     assert_eq!(later(-SKEW), None);
-    assert_eq!(later(-SKEW - 1), Some(VerifyError::IssuedInTheFuture));
+    assert_eq!(later(-SKEW - 1), Some(VerdictVerifyError::IssuedInTheFuture));
 
     let asked = |change: fn(&mut ExpectedVerdict)| {
         let mut expected = expected();
         change(&mut expected);
         verify(&jws, &keys(), &expected, at(NOW)).expect_err("another question")
     };
-    let other = |what, expected: &str, observed: &str| VerifyError::Other {
+    let other = |what, expected: &str, observed: &str| VerdictVerifyError::Other {
         what,
         expected: expected.to_owned(),
         observed: observed.to_owned(),
     };
-    assert_eq!(asked(|e| e.name = EnsName::parse("a.eth").expect("a name")), other(What::Name, "a.eth", NAME));
-    assert_eq!(asked(|e| e.profile = "a/1".to_owned()), other(What::Profile, "a/1", "agent-cards/1.0.0"));
-    assert_eq!(asked(|e| e.chain = "eip155:5".to_owned()), other(What::Chain, "eip155:5", "eip155:1"));
-    assert_eq!(asked(|e| e.world = "fork".to_owned()), other(What::World, "fork", "mainnet"));
-    assert_eq!(asked(|e| e.depth = Depth::Schemas), VerifyError::Shallow);
-    let issuer = VerifyError::Issuer { expected: "x".to_owned(), observed: ISSUER.to_owned() };
+    assert_eq!(
+        asked(|e| e.name = EnsName::parse("a.eth").expect("a name")),
+        other(MismatchedPart::Name, "a.eth", NAME)
+    );
+    assert_eq!(asked(|e| e.profile = "a/1".to_owned()), other(MismatchedPart::Profile, "a/1", "agent-cards/1.0.0"));
+    assert_eq!(asked(|e| e.chain = "eip155:5".to_owned()), other(MismatchedPart::Chain, "eip155:5", "eip155:1"));
+    assert_eq!(asked(|e| e.world = "fork".to_owned()), other(MismatchedPart::World, "fork", "mainnet"));
+    assert_eq!(asked(|e| e.depth = ResolutionDepth::Schemas), VerdictVerifyError::Shallow);
+    let issuer = VerdictVerifyError::Issuer { expected: "x".to_owned(), observed: ISSUER.to_owned() };
     assert_eq!(asked(|e| e.issuer = Some("x".to_owned())), issuer);
-    assert_eq!(asked(|e| e.proof = Some(Grade::Quorum)), VerifyError::ProofTooWeak);
+    assert_eq!(asked(|e| e.proof = Some(ProofGrade::Quorum)), VerdictVerifyError::ProofTooWeak);
 }
 
 /// As [`verdict`], and a stranger's word is all that stands behind it.
 fn strangers_word(now: i64) -> Verdict {
     let mut verdict = verdict(now);
-    verdict.reasons = vec![Reason::new(Code::SingleRpc)];
+    verdict.reasons = vec![Reason::new(ReasonCode::SingleRpc)];
     verdict.with_digests()
 }
 
 #[test]
 fn one_strangers_word_is_enough_for_who_says_so() {
     let jws = signed(&strangers_word(NOW), NOW);
-    assert_eq!(refused(&jws), VerifyError::OneStrangersWord);
-    let high = ExpectedVerdict { proof: Some(Grade::StateProof), ..expected() };
+    assert_eq!(refused(&jws), VerdictVerifyError::OneStrangersWord);
+    let high = ExpectedVerdict { proof: Some(ProofGrade::StateProof), ..expected() };
     let mut proven = strangers_word(NOW);
-    proven.anchor.as_mut().expect("it has one").proof.grade = Grade::StateProof;
+    proven.anchor.as_mut().expect("it has one").proof.grade = ProofGrade::StateProof;
     let proven = signed(&proven.with_digests(), NOW);
-    assert_eq!(verify(&proven, &keys(), &high, at(NOW)), Err(VerifyError::OneStrangersWord));
-    let enough = ExpectedVerdict { proof: Some(Grade::SingleRpc), ..expected() };
+    assert_eq!(verify(&proven, &keys(), &high, at(NOW)), Err(VerdictVerifyError::OneStrangersWord));
+    let enough = ExpectedVerdict { proof: Some(ProofGrade::SingleRpc), ..expected() };
     assert!(verify(&jws, &keys(), &enough, at(NOW)).is_ok());
 }
 
@@ -242,7 +246,7 @@ fn no_header_but_ours_is_accepted() {
     for algorithm in ["none", "None", "HS256", "RS256", "Ed25519", "EdDsa", ""] {
         let mut header = header();
         header["alg"] = algorithm.into();
-        let error = VerifyError::Jws(JwsError::Algorithm { observed: algorithm.to_owned() });
+        let error = VerdictVerifyError::Jws(JwsError::Algorithm { observed: algorithm.to_owned() });
         assert_eq!(refused(&forged(&header, &claims())), error);
     }
     let jws = signed(&verdict(NOW), NOW);
@@ -250,53 +254,53 @@ fn no_header_but_ours_is_accepted() {
     let none = BASE64URL.encode(r#"{"alg":"none"}"#);
     assert_eq!(
         refused(&format!("{none}.{payload}.")),
-        VerifyError::Jws(JwsError::Algorithm { observed: "none".to_owned() })
+        VerdictVerifyError::Jws(JwsError::Algorithm { observed: "none".to_owned() })
     );
     assert_eq!(
         with(|h| h["typ"] = "JWT".into()),
-        VerifyError::Jws(JwsError::Type { expected: TYPE.to_owned(), observed: "JWT".to_owned() })
+        VerdictVerifyError::Jws(JwsError::Type { expected: TYPE.to_owned(), observed: "JWT".to_owned() })
     );
     assert_eq!(
         with(|h| drop(h.as_object_mut().map(|h| h.remove("typ")))),
-        VerifyError::Jws(JwsError::Type { expected: TYPE.to_owned(), observed: String::new() })
+        VerdictVerifyError::Jws(JwsError::Type { expected: TYPE.to_owned(), observed: String::new() })
     );
-    assert_eq!(with(|h| h["kid"] = "x".into()), VerifyError::Jws(JwsError::KeyUnknown { kid: "x".to_owned() }));
+    assert_eq!(with(|h| h["kid"] = "x".into()), VerdictVerifyError::Jws(JwsError::KeyUnknown { kid: "x".to_owned() }));
     assert_eq!(
         with(|h| drop(h.as_object_mut().map(|h| h.remove("kid")))),
-        VerifyError::Jws(JwsError::KeyUnknown { kid: String::new() })
+        VerdictVerifyError::Jws(JwsError::KeyUnknown { kid: String::new() })
     );
     for member in ["jku", "jwk", "x5u", "x5c", "crit", "b64", "zip"] {
         let mut header = header();
         header[member] = json!(["x"]);
         assert_eq!(
             refused(&forged(&header, &claims())),
-            VerifyError::Jws(JwsError::HeaderMember { member: member.to_owned() })
+            VerdictVerifyError::Jws(JwsError::HeaderMember { member: member.to_owned() })
         );
     }
     let twice = BASE64URL.encode(r#"{"alg":"none","alg":"EdDSA"}"#);
-    assert!(matches!(refused(&format!("{twice}.{payload}.")), VerifyError::Jws(JwsError::Header(_))));
+    assert!(matches!(refused(&format!("{twice}.{payload}.")), VerdictVerifyError::Jws(JwsError::Header(_))));
 }
 
 /// Everything fits together: the keys, their ids, the token. Only, the keys are the signer's own.
 #[test]
 fn a_signer_with_a_key_set_of_its_own_is_refused() {
-    let own = SigningKey::generate().expect("randomness");
-    let own_keys = TrustedKeys::from_jwks(TrustedKeys::from(own.public()).to_jwks().to_string().as_bytes());
+    let own = Ed25519SigningKey::generate().expect("randomness");
+    let own_keys = Ed25519KeySet::from_jwks(Ed25519KeySet::from(own.public_key()).to_jwks().to_string().as_bytes());
     let payload = claims().to_string();
     let jws = own.sign_compact(TYPE, payload.as_bytes());
     assert!(verify(&jws, &own_keys.expect("a key set"), &expected(), at(NOW)).is_ok(), "the lie is consistent");
-    assert_eq!(refused(&jws), VerifyError::Jws(JwsError::KeyUnknown { kid: own.public().id().to_owned() }));
+    assert_eq!(refused(&jws), VerdictVerifyError::Jws(JwsError::KeyUnknown { kid: own.public_key().id().to_owned() }));
 
     // Under the id of a key that is trusted the signature is still the other key's.
     let signed = format!("{}.{}", BASE64URL.encode(header().to_string()), BASE64URL.encode(&payload));
     let passed_off = format!("{signed}.{}", BASE64URL.encode(own.sign(signed.as_bytes())));
-    assert_eq!(refused(&passed_off), VerifyError::Jws(JwsError::Signature));
+    assert_eq!(refused(&passed_off), VerdictVerifyError::Jws(JwsError::Signature));
 }
 
 #[test]
 fn a_payload_that_two_readers_read_differently_is_refused_although_it_is_signed() {
     let twice = key().sign_compact(TYPE, br#"{"iss":"a","iss":"b"}"#);
-    assert!(matches!(refused(&twice), VerifyError::Payload(JsonError::DuplicateKey { .. })));
+    assert!(matches!(refused(&twice), VerdictVerifyError::Payload(JsonError::DuplicateKey { .. })));
 }
 
 #[test]
@@ -306,11 +310,11 @@ fn claims_that_do_not_fit_the_verdict_are_refused_although_they_are_signed() {
         change(&mut claims);
         refused(&forged(&header(), &claims))
     };
-    assert_eq!(with(&|c| c["exp"] = (NOW + 301).into()), VerifyError::Lifetime);
-    assert_eq!(with(&|c| c["iat"] = (NOW + 300).into()), VerifyError::Lifetime);
-    assert_eq!(with(&|c| c["iat"] = (NOW + 299 - MAX_LIFETIME).into()), VerifyError::Lifetime);
-    assert_eq!(with(&|c| c["iat"] = i64::MIN.into()), VerifyError::Lifetime);
-    assert_eq!(with(&|c| c["verdict"]["state"] = "untrusted".into()), VerifyError::WrongDigests);
+    assert_eq!(with(&|c| c["exp"] = (NOW + 301).into()), VerdictVerifyError::Lifetime);
+    assert_eq!(with(&|c| c["iat"] = (NOW + 300).into()), VerdictVerifyError::Lifetime);
+    assert_eq!(with(&|c| c["iat"] = (NOW + 299 - MAX_LIFETIME).into()), VerdictVerifyError::Lifetime);
+    assert_eq!(with(&|c| c["iat"] = i64::MIN.into()), VerdictVerifyError::Lifetime);
+    assert_eq!(with(&|c| c["verdict"]["state"] = "untrusted".into()), VerdictVerifyError::WrongDigests);
     for change in [
         &|c: &mut Value| c["aud"] = "x".into(),
         &|c: &mut Value| drop(c.as_object_mut().map(|c| c.remove("exp"))),
@@ -318,16 +322,19 @@ fn claims_that_do_not_fit_the_verdict_are_refused_although_they_are_signed() {
         &|c: &mut Value| c["verdict"] = Value::Null,
     ] as [&dyn Fn(&mut Value); 4]
     {
-        assert!(matches!(with(change), VerifyError::Claims { .. }));
+        assert!(matches!(with(change), VerdictVerifyError::Claims { .. }));
     }
     let mut sandbox = verdict(NOW);
     sandbox.anchor.as_mut().expect("an anchor").world = "sandbox".to_owned();
     let sandbox = json!(sandbox.with_digests());
-    assert_eq!(with(&|c| c["verdict"] = sandbox.clone()), VerifyError::Sandbox);
+    assert_eq!(with(&|c| c["verdict"] = sandbox.clone()), VerdictVerifyError::Sandbox);
     let mut nowhere = verdict(NOW);
     nowhere.anchor = None;
     let nowhere = json!(nowhere.with_digests());
-    assert!(matches!(with(&|c| c["verdict"] = nowhere.clone()), VerifyError::Other { what: What::Chain, .. }));
+    assert!(matches!(
+        with(&|c| c["verdict"] = nowhere.clone()),
+        VerdictVerifyError::Other { what: MismatchedPart::Chain, .. }
+    ));
 }
 
 #[test]
@@ -350,11 +357,11 @@ fn no_changed_character_passes() {
         (format!("{jws}."), JwsError::NotCompact),
         (format!("{jws}="), JwsError::NotBase64Url),
     ] {
-        assert_eq!(refused(&bad), VerifyError::Jws(expected), "{bad}");
+        assert_eq!(refused(&bad), VerdictVerifyError::Jws(expected), "{bad}");
     }
     assert_eq!(
         refused(&"a".repeat(clresolve_bundle::signed::MAX_JWS_BYTES + 1)),
-        VerifyError::Jws(JwsError::TooLong { most: clresolve_bundle::signed::MAX_JWS_BYTES })
+        VerdictVerifyError::Jws(JwsError::TooLong { most: clresolve_bundle::signed::MAX_JWS_BYTES })
     );
 }
 
@@ -376,7 +383,7 @@ fn a_signature_that_was_changed_into_another_is_refused() {
     let mut identity = [0; 64];
     identity[0] = 1;
     for bad in [signature, vec![0; 64], identity.to_vec(), decoded(&jws, 2)[..63].to_vec(), vec![]] {
-        assert_eq!(refused(&format!("{text}.{}", BASE64URL.encode(bad))), VerifyError::Jws(JwsError::Signature));
+        assert_eq!(refused(&format!("{text}.{}", BASE64URL.encode(bad))), VerdictVerifyError::Jws(JwsError::Signature));
     }
 }
 
@@ -402,45 +409,46 @@ fn weak_keys_are_no_keys() {
         order_eight,
         point(2, 0, 0), // no point of the curve
     ] {
-        assert_eq!(PublicKey::from_bytes(&bytes), Err(KeyError::Weak), "{bytes:?}");
+        assert_eq!(Ed25519PublicKey::from_bytes(&bytes), Err(Ed25519KeyError::Weak), "{bytes:?}");
         let set = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": BASE64URL.encode(bytes)}]});
-        assert_eq!(TrustedKeys::from_jwks(set.to_string().as_bytes()), Err(KeyError::Weak));
+        assert_eq!(Ed25519KeySet::from_jwks(set.to_string().as_bytes()), Err(Ed25519KeyError::Weak));
     }
 }
 
 #[test]
 fn key_sets_are_read_strictly_and_foreign_kinds_passed_over() {
-    let ours = key().public().to_jwk();
+    let ours = key().public_key().to_jwk();
     assert_eq!((&ours["kid"], &ours["x"]), (&json!(THUMBPRINT), &json!("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")));
-    let read = |keys: Value| TrustedKeys::from_jwks(json!({ "keys": keys }).to_string().as_bytes());
+    let read = |keys: Value| Ed25519KeySet::from_jwks(json!({ "keys": keys }).to_string().as_bytes());
     let with = |member: &str, value: Value| {
         let mut jwk = ours.clone();
         jwk[member] = value;
         jwk
     };
     assert_eq!(read(json!([{"kty": "RSA", "n": "AQAB"}, ours])), Ok(keys()));
-    assert_eq!(read(json!([with("use", json!("enc"))])), Err(KeyError::NoKey));
-    assert_eq!(read(json!([with("alg", json!("none"))])), Err(KeyError::NoKey));
-    assert_eq!(read(json!([])), Err(KeyError::NoKey));
-    assert_eq!(read(json!([with("d", json!(SEED))])), Err(KeyError::Private));
-    assert_eq!(read(json!([with("kid", json!("mine"))])), Err(KeyError::OtherId));
-    assert_eq!(read(json!([with("x", json!("AA"))])), Err(KeyError::NotJwk));
-    assert!(matches!(read(json!(vec![ours.clone(); 65])), Err(KeyError::NotJwks { .. })));
-    assert!(matches!(TrustedKeys::from_jwks(b"[]"), Err(KeyError::NotJwks { .. })));
+    assert_eq!(read(json!([with("use", json!("enc"))])), Err(Ed25519KeyError::NoKey));
+    assert_eq!(read(json!([with("alg", json!("none"))])), Err(Ed25519KeyError::NoKey));
+    assert_eq!(read(json!([])), Err(Ed25519KeyError::NoKey));
+    assert_eq!(read(json!([with("d", json!(SEED))])), Err(Ed25519KeyError::Private));
+    assert_eq!(read(json!([with("kid", json!("mine"))])), Err(Ed25519KeyError::OtherId));
+    assert_eq!(read(json!([with("x", json!("AA"))])), Err(Ed25519KeyError::NotJwk));
+    assert!(matches!(read(json!(vec![ours.clone(); 65])), Err(Ed25519KeyError::NotJwks { .. })));
+    assert!(matches!(Ed25519KeySet::from_jwks(b"[]"), Err(Ed25519KeyError::NotJwks { .. })));
 }
 
 #[test]
 fn what_is_stale_numbered_or_of_the_sandbox_is_not_signed() {
-    let sign = |verdict: Verdict, now| Signer::new(key(), ISSUER).sign(&live(verdict, None), at(now)).err();
+    let sign =
+        |verdict: Verdict, now| VerdictIssuer::new(key(), ISSUER).sign(&live_resolution(verdict, None), at(now)).err();
     assert_eq!(sign(verdict(NOW), NOW + 299), None);
-    assert_eq!(sign(verdict(NOW), NOW + 300), Some(SignError::NotFresh));
-    let anchored = |change: fn(&mut clresolve_verdict::verdict::Anchor)| {
+    assert_eq!(sign(verdict(NOW), NOW + 300), Some(VerdictSignError::NotFresh));
+    let anchored = |change: fn(&mut clresolve_verdict::verdict::ChainAnchor)| {
         let mut verdict = verdict(NOW);
         verdict.anchor.as_mut().map(change);
         verdict.with_digests()
     };
-    assert_eq!(sign(anchored(|a| a.block.tag = "17".to_owned()), NOW), Some(SignError::NumberedBlock));
-    assert_eq!(sign(anchored(|a| a.world = "sandbox".to_owned()), NOW), Some(SignError::Sandbox));
+    assert_eq!(sign(anchored(|a| a.block.tag = "17".to_owned()), NOW), Some(VerdictSignError::NumberedBlock));
+    assert_eq!(sign(anchored(|a| a.world = "sandbox".to_owned()), NOW), Some(VerdictSignError::Sandbox));
 }
 
 #[cfg(unix)]
@@ -459,8 +467,8 @@ fn a_key_that_others_can_read_is_refused() {
         assert_eq!(error, KeyFileError::Loose { path: path.display().to_string(), mode });
         assert!(error.to_string().contains("chmod 600"), "{error}");
     }
-    assert_eq!(read(0o400).expect("a key").public(), key().public());
-    assert_eq!(read(0o600).expect("a key").public(), key().public());
+    assert_eq!(read(0o400).expect("a key").public_key(), key().public_key());
+    assert_eq!(read(0o600).expect("a key").public_key(), key().public_key());
     let link = folder.path().join("link");
     symlink(&path, &link).expect("a link");
     assert!(read_signing_key(&link).is_ok());
@@ -476,15 +484,15 @@ fn a_key_file_is_neither_overwritten_nor_taken_for_what_it_is_not() {
     let path = folder.path().join("k.pem");
     save_signing_key(&key(), &path).expect("a new file");
     let before = fs::read(&path).expect("own file");
-    let again = save_signing_key(&SigningKey::generate().expect("randomness"), &path);
+    let again = save_signing_key(&Ed25519SigningKey::generate().expect("randomness"), &path);
     assert_eq!(again, Err(KeyFileError::Exists { path: path.display().to_string() }));
     assert_eq!(fs::read(&path).expect("own file"), before);
-    assert_eq!(read_signing_key(&path).expect("a key").public(), key().public());
+    assert_eq!(read_signing_key(&path).expect("a key").public_key(), key().public_key());
     assert!(matches!(read_trusted_keys(&path), Err(KeyFileError::NoKey { .. })), "it is no key set");
     fs::write(&path, "no key").expect("own file");
-    assert!(matches!(read_signing_key(&path), Err(KeyFileError::NoKey { error: KeyError::NotPkcs8, .. })));
+    assert!(matches!(read_signing_key(&path), Err(KeyFileError::NoKey { error: Ed25519KeyError::NotPkcs8, .. })));
     let nobody = SignConfig { key: Some(path), ..SignConfig::default() };
-    assert!(matches!(clresolve_resolver::sign::open(&nobody), Err(KeyFileError::IssuerMissing)));
+    assert!(matches!(clresolve_resolver::sign::open_signer(&nobody), Err(KeyFileError::IssuerMissing)));
 }
 
 /// A folder with a key file and its public part.
@@ -507,7 +515,7 @@ impl Desk {
 
     fn signed(&self, verdict: &Verdict, now: i64) -> String {
         let key = read_signing_key(Path::new(&self.path("k.pem"))).expect("a key");
-        Signer::new(key, ISSUER).sign(&live(verdict.clone(), None), at(now)).expect("it is signed")
+        VerdictIssuer::new(key, ISSUER).sign(&live_resolution(verdict.clone(), None), at(now)).expect("it is signed")
     }
 }
 
@@ -526,7 +534,7 @@ fn keys_are_made_shown_and_never_overwritten() {
     assert_eq!(public, fs::read_to_string(desk.path("keys.json")).expect("the set"));
     assert!(!public.contains("\"d\""));
     let secret = before.lines().nth(1).expect("base64");
-    assert!(!format!("{:?}", SigningKey::from_pem(&before)).contains(secret));
+    assert!(!format!("{:?}", Ed25519SigningKey::from_pem(&before)).contains(secret));
     ends(&clresolve(&["signature", "key", "public", &desk.path("keys.json")], ""), 2);
     #[cfg(unix)]
     {
@@ -543,8 +551,8 @@ fn a_key_of_openssl_is_read() {
         return;
     };
     let pem = String::from_utf8(output.stdout).expect("PEM");
-    assert!(SigningKey::from_pem(&pem).is_ok());
-    assert_eq!(SigningKey::from_pem("x").err(), Some(KeyError::NotPkcs8));
+    assert!(Ed25519SigningKey::from_pem(&pem).is_ok());
+    assert_eq!(Ed25519SigningKey::from_pem("x").err(), Some(Ed25519KeyError::NotPkcs8));
 }
 
 #[test]
@@ -678,8 +686,8 @@ fn what_was_signed_a_moment_ago_is_not_from_the_future() {
     assert!(verify(&signed(&verdict, NOW), &keys(), &expected(), early).is_ok());
 }
 
-/// The identity for R and h·a for S: the plain equation holds for it, whatever is signed. Libraries differ on it, so one
-/// verdict would be good for one verifier and bad for another.
+/// The identity for R and h·a for S: the plain equation holds for it, whatever is signed. Libraries differ on it, so
+/// one verdict would be good for one verifier and bad for another.
 #[test]
 fn a_signature_whose_first_half_is_of_small_order_is_refused() {
     use alloy_primitives::{U256, U512};
@@ -701,7 +709,7 @@ fn a_signature_whose_first_half_is_of_small_order_is_refused() {
     let lenient = VerifyingKey::from_bytes(public.as_bytes()).expect("a key");
     let signature = ed25519_dalek::Signature::from_slice(&forged).expect("64 bytes");
     assert!(lenient.verify(text.as_bytes(), &signature).is_ok(), "the plain equation holds");
-    assert_eq!(refused(&format!("{text}.{}", BASE64URL.encode(forged))), VerifyError::Jws(JwsError::Signature));
+    assert_eq!(refused(&format!("{text}.{}", BASE64URL.encode(forged))), VerdictVerifyError::Jws(JwsError::Signature));
 }
 
 /// The world of the sandbox under another name, so that its verdicts can be signed, and the configuration that asks it.
@@ -725,7 +733,8 @@ impl Devnet {
     /// Judges under the rules that everybody has, so that the program knows them.
     fn with_builtin_rules(&self) {
         let path = self.desk.path("devnet.toml");
-        let mut config = Config::default().with([Layer::from_file(Path::new(&path)).expect("a layer")]).expect("good");
+        let mut config =
+            Config::default().with_layers([ConfigLayer::from_file(Path::new(&path)).expect("a layer")]).expect("good");
         config.rules.manifests.clear();
         config.rules.profile_files.clear();
         config.save(Path::new(&path)).expect("written");
@@ -763,11 +772,16 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     let (document, _) = ends(&world.run(&["bundle", "export", NAME], true), 0);
     let (unsigned, _) = ends(&world.run(&["bundle", "export", NAME], false), 0);
     let keys = read_trusted_keys(Path::new(&world.desk.path("keys.json"))).expect("keys");
-    let read = |document: &str| Bundle::read(document.as_bytes()).expect("a bundle");
+    let read = |document: &str| ResolutionBundle::read(document.as_bytes()).expect("a bundle");
     let bundle = read(&document);
     let verified = bundle.verify(&Sandbox::profiles()).expect("it holds together");
     assert!(bundle.is_signed() && !read(&unsigned).is_signed());
-    fn check(bundle: &Bundle, keys: &TrustedKeys, issuer: Option<&str>, now: i64) -> Result<Signature, BundleError> {
+    fn check(
+        bundle: &ResolutionBundle,
+        keys: &Ed25519KeySet,
+        issuer: Option<&str>,
+        now: i64,
+    ) -> Result<BundleSignature, BundleError> {
         let expected = ExpectedVerdict {
             profile: "agent-cards/1.0.0".to_owned(),
             chain: "eip155:31337".to_owned(),
@@ -783,7 +797,7 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     assert!(years_later.is_expired && years_later.expires == signature.expires);
     assert_eq!(verified.replay.verdict().freshness.fresh_until.to_string()[..19], signature.expires.to_string()[..19]);
 
-    let class = |result: Result<Signature, BundleError>| result.err().map(|error| error.class());
+    let class = |result: Result<BundleSignature, BundleError>| result.err().map(|error| error.class());
     assert_eq!(class(check(&read(&unsigned), &keys, None, now())), Some("bundle-unsigned"));
     for error in [
         check(&bundle, &self::keys(), None, now()),
@@ -864,7 +878,8 @@ fn rules_that_a_configuration_adds_from_files_are_known_to_it() {
     let (path, rules) = (world.desk.path("devnet.toml"), world.desk.path("mine.json"));
     let builtin = include_str!("../../manifests/profiles/agent-cards-1.0.0.json");
     fs::write(&rules, builtin.replacen("\"agent-cards/1.0.0\"", "\"mine/1\"", 1)).expect("written");
-    let mut config = Config::default().with([Layer::from_file(Path::new(&path)).expect("a layer")]).expect("good");
+    let mut config =
+        Config::default().with_layers([ConfigLayer::from_file(Path::new(&path)).expect("a layer")]).expect("good");
     config.rules.manifests.clear();
     config.rules.profile_files = vec![rules.into()];
     config.rules.profile = "mine/1".to_owned();

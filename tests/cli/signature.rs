@@ -15,29 +15,30 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FI
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve_cards::signature::{
-    CardKey, CardSignError, CardSigner as _, CardVerification, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS,
-    MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Root, RootError, SignatureOutcome, SignatureState, TrustRoots, payload, sign,
-    sign_text, verify,
+    CanonicalCardForm, CardSignError, CardSignatureState, CardSignatureVerification, CardSigner as _, CardSigningKey,
+    DidWeb, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, SignatureOutcome, TrustRoot,
+    TrustRootError, TrustRoots, payload, sign, sign_text, verify,
 };
-use clresolve_chain::Chain;
-use clresolve_core::json::{Limits, parse};
+use clresolve_chain::EnsReader;
+use clresolve_core::json::{JsonLimits, parse};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{
-    Answer, Block, BlockSelector, ChainError, Found, Grade, Holder, Holding, Latest, Proof, Reading,
+    BlockSelector, ChainBlock, ChainError, EnsAnswer, LatestNameState, NameHolder, NameReading, OwnerReading,
+    ProofGrade, ProofStrength, ResolvedRecords,
 };
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::records::{Key, Record};
-use clresolve_discover::{RootSource, trust_root};
-use clresolve_ipfs::{Budget, ContentId, ContentPath};
-use clresolve_jose::KeyError;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_discover::{TrustRootSource, fetch_trust_root};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
+use clresolve_jose::Ed25519KeyError;
 use clresolve_resolver::config::Config;
-use clresolve_resolver::fetch::{Cause, EgressViolation, FetchError, Forbidden};
-use clresolve_resolver::resolve::{Content, Resolver, Retrieved};
+use clresolve_resolver::fetch::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError};
+use clresolve_resolver::resolve::{ContentFetcher, IpfsPathResult, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_server::http::Server;
-use clresolve_verdict::evidence::{IpfsOutcome, Source};
-use clresolve_verdict::profile::Profiles;
+use clresolve_server::http::HttpDaemon;
+use clresolve_verdict::evidence::{HttpsOutcome, IpfsOutcome};
+use clresolve_verdict::profile::ConformanceProfiles;
 use ed25519_dalek::Signer as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -52,17 +53,17 @@ use crate::support::server;
 const X: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 
 /// RFC 8410's fixed head, then the 32 bytes.
-fn key() -> CardKey {
+fn key() -> CardSigningKey {
     let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-    CardKey::from_pem(&pem(&[head.as_slice(), &seed()].concat())).expect("a key")
+    CardSigningKey::from_pem(&pem(&[head.as_slice(), &seed()].concat())).expect("a key")
 }
 
 fn jwk() -> Value {
     json!({"kty": "OKP", "crv": "Ed25519", "x": X, "kid": "k"})
 }
 
-fn jwks(keys: &[Value]) -> Result<Root, RootError> {
-    Root::from_jwks("keys", json!({ "keys": keys }).to_string().as_bytes())
+fn jwks(keys: &[Value]) -> Result<TrustRoot, TrustRootError> {
+    TrustRoot::from_jwks("keys", json!({ "keys": keys }).to_string().as_bytes())
 }
 
 fn roots(keys: &[Value]) -> TrustRoots {
@@ -105,20 +106,20 @@ fn signed_by_hand(mut card: Value, protected: &str) -> Value {
 
 /// The one code that a card with one signature gets.
 #[track_caller]
-fn refused(card: &Value, roots: &TrustRoots) -> Code {
+fn refused(card: &Value, roots: &TrustRoots) -> ReasonCode {
     let found = verify(card, roots);
-    assert_eq!(found.state, SignatureState::Refused, "{found:?}");
-    let codes: BTreeSet<Code> = found.reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(found.state, CardSignatureState::Refused, "{found:?}");
+    let codes: BTreeSet<ReasonCode> = found.reasons.iter().map(|reason| reason.code).collect();
     assert_eq!(codes.len(), 1, "{found:?}");
-    assert!(found.reasons.iter().all(|reason| reason.effect == Effect::Fail), "{found:?}");
+    assert!(found.reasons.iter().all(|reason| reason.effect == ReasonEffect::Fail), "{found:?}");
     let code = found.reasons[0].code;
     assert!(found.signatures.iter().all(|checked| checked.outcome == SignatureOutcome::Refused(code)), "{found:?}");
     code
 }
 
 #[track_caller]
-fn verified(found: &CardVerification) -> (&str, &str, Form) {
-    assert_eq!(found.state, SignatureState::Verified, "{found:?}");
+fn verified(found: &CardSignatureVerification) -> (&str, &str, CanonicalCardForm) {
+    assert_eq!(found.state, CardSignatureState::Verified, "{found:?}");
     let held = found.signatures.iter().find_map(|checked| match &checked.outcome {
         SignatureOutcome::Verified { root, key, form } => Some((root.as_str(), key.as_str(), *form)),
         SignatureOutcome::Refused(_) => None,
@@ -129,16 +130,16 @@ fn verified(found: &CardVerification) -> (&str, &str, Form) {
 #[test]
 fn the_signed_cards_of_the_corpus_hold_and_their_tampered_copies_do_not() {
     let Some(keys) = published("jwks.authored.json") else { return };
-    let roots = TrustRoots::from(Root::from_jwks("corpus", &keys).expect("a key set"));
+    let roots = TrustRoots::from(TrustRoot::from_jwks("corpus", &keys).expect("a key set"));
     for kind in ["eddsa", "es256"] {
         let read = |suffix: &str| json(&published(&format!("signed-{kind}{suffix}.authored.json")).expect("there"));
         let found = verify(&read(""), &roots);
         let (root, _, form) = verified(&found);
-        assert_eq!((root, form), ("corpus", Form::Specification));
-        assert_eq!(refused(&read("-tampered"), &roots), Code::SignatureInvalid);
+        assert_eq!((root, form), ("corpus", CanonicalCardForm::Specification));
+        assert_eq!(refused(&read("-tampered"), &roots), ReasonCode::SignatureInvalid);
     }
     let printed = json(&published("spec-sample-card.json").expect("there"));
-    assert_eq!(refused(&printed, &roots), Code::SignatureKeyUnknown, "its key is published nowhere");
+    assert_eq!(refused(&printed, &roots), ReasonCode::SignatureKeyUnknown, "its key is published nowhere");
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn the_example_of_the_specification_has_its_canonical_form() {
 fn what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
     let signed = sign(&card(), &key()).expect("it is signed");
     let found = verify(&signed, &roots(&[jwk()]));
-    assert_eq!(verified(&found), ("keys", THUMBPRINT, Form::Specification));
+    assert_eq!(verified(&found), ("keys", THUMBPRINT, CanonicalCardForm::Specification));
     assert!(found.reasons.is_empty());
     let mut plain = signed.clone();
     let entry = plain.as_object_mut().unwrap().remove("signatures").unwrap();
@@ -163,7 +164,8 @@ fn what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
     let header = json(&BASE64URL.decode(entry[0]["protected"].as_str().unwrap()).unwrap());
     assert_eq!(header, json!({"alg": "EdDSA", "kid": THUMBPRINT, "typ": "JOSE"}));
 
-    let twice = sign(&signed, &key().named("k").at("https://a.example/jwks.json")).expect("it is signed");
+    let twice =
+        sign(&signed, &key().with_key_id("k").with_key_set_url("https://a.example/jwks.json")).expect("it is signed");
     assert_eq!(twice["signatures"][0], signed["signatures"][0], "the first one stays as it is");
     let header = json(&BASE64URL.decode(twice["signatures"][1]["protected"].as_str().unwrap()).unwrap());
     assert_eq!((&header["kid"], &header["jku"]), (&json!("k"), &json!("https://a.example/jwks.json")));
@@ -181,22 +183,22 @@ fn keys_of_all_three_kinds_sign_and_verify() {
         let root = jwks(&[key.public_jwk()]).expect("a key set").into();
         let signed = sign(&card(), &key).expect("it is signed");
         let found = verify(&signed, &root);
-        assert_eq!(verified(&found), ("keys", key.key_id(), Form::Specification));
+        assert_eq!(verified(&found), ("keys", key.key_id(), CanonicalCardForm::Specification));
         assert_eq!(found.signatures[0].alg.as_deref(), Some(alg));
         let mut changed = signed;
         changed["name"] = json!("another");
-        assert_eq!(refused(&changed, &root), Code::SignatureInvalid);
+        assert_eq!(refused(&changed, &root), ReasonCode::SignatureInvalid);
         assert!(!format!("{key:?}").contains("secret"));
     }
 }
 
-fn p256() -> CardKey {
+fn p256() -> CardSigningKey {
     let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
-    CardKey::from_pem(&pem(pair.to_pkcs8v1().expect("PKCS#8").as_ref())).expect("a key")
+    CardSigningKey::from_pem(&pem(pair.to_pkcs8v1().expect("PKCS#8").as_ref())).expect("a key")
 }
 
-fn rsa() -> CardKey {
-    CardKey::from_pem(&rsa_pem()).expect("a key")
+fn rsa() -> CardSigningKey {
+    CardSigningKey::from_pem(&rsa_pem()).expect("a key")
 }
 
 fn pem(der: &[u8]) -> String {
@@ -236,8 +238,8 @@ fn key_with(member: &str, value: Value) -> TrustRoots {
 }
 
 /// Cards whose form or header is refused for any root.
-fn malformed() -> Vec<(Code, Value)> {
-    use Code::{SignatureAlgorithmRefused, SignatureHeaderRefused, SignatureMalformed, SignatureMissing};
+fn malformed() -> Vec<(ReasonCode, Value)> {
+    use ReasonCode::{SignatureAlgorithmRefused, SignatureHeaderRefused, SignatureMalformed, SignatureMissing};
     let entry = header(json!({}))["signatures"][0].clone();
     vec![
         (SignatureMissing, card()),
@@ -282,8 +284,10 @@ fn malformed() -> Vec<(Code, Value)> {
 }
 
 /// Cards whose key or signature is refused.
-fn unvouched() -> Vec<(Code, Case)> {
-    use Code::{SignatureInvalid, SignatureKeyUnfit, SignatureKeyUnknown, SignatureKeyWeak, SignaturePayloadRefused};
+fn unvouched() -> Vec<(ReasonCode, Case)> {
+    use ReasonCode::{
+        SignatureInvalid, SignatureKeyUnfit, SignatureKeyUnknown, SignatureKeyWeak, SignaturePayloadRefused,
+    };
     let good = || header(json!({}));
     let rs256 = || header(json!({"alg": "RS256"}));
     let es256 = || header(json!({"alg": "ES256"}));
@@ -298,7 +302,7 @@ fn unvouched() -> Vec<(Code, Case)> {
     let mut changed = good();
     changed["version"] = json!("1.0.1");
     let mut anothers = good();
-    let other = sign(&json!({"name": "another"}), &key().named("k")).expect("it is signed");
+    let other = sign(&json!({"name": "another"}), &key().with_key_id("k")).expect("it is signed");
     anothers["signatures"] = other["signatures"].clone();
     let mut huge = good();
     huge["x"] = json!(u64::MAX);
@@ -336,17 +340,18 @@ fn unvouched() -> Vec<(Code, Case)> {
 fn every_refusal_has_its_code() {
     assert_eq!(
         verify(&header(json!({})), &roots(&[jwk()])).state,
-        SignatureState::Verified,
+        CardSignatureState::Verified,
         "the cases are changes of it"
     );
     let mut cases = unvouched();
     cases.extend(malformed().into_iter().map(|(code, card)| (code, (card, roots(&[jwk()])))));
-    let mut seen: BTreeSet<Code> = [Code::SignatureRootUnavailable, Code::SignatureRootUnusable].into();
+    let mut seen: BTreeSet<ReasonCode> =
+        [ReasonCode::SignatureRootUnavailable, ReasonCode::SignatureRootUnusable].into();
     for (code, (card, roots)) in &cases {
         assert_eq!(refused(card, roots), *code, "{}", card["signatures"]);
         seen.insert(*code);
     }
-    let all = Code::ALL.iter().copied().filter(|code| code.slug().starts_with("signature-"));
+    let all = ReasonCode::ALL.iter().copied().filter(|code| code.slug().starts_with("signature-"));
     assert_eq!(seen, all.collect::<BTreeSet<_>>(), "each code has a case here; those of roots have tests of their own");
 }
 
@@ -388,7 +393,7 @@ fn one_signature_that_holds_is_enough_and_the_others_become_warnings() {
     for other in others {
         card["signatures"].as_array_mut().expect("a list").insert(0, other["signatures"][0].clone());
     }
-    let broken = Root::without_keys("down", Reason::new(Code::SignatureRootUnavailable).observed("timeout"));
+    let broken = TrustRoot::without_keys("down", Reason::new(ReasonCode::SignatureRootUnavailable).observed("timeout"));
     let roots = TrustRoots::new(vec![broken, jwks(&[jwk()]).expect("a key set")]).expect("few");
     let found = verify(&card, &roots);
     assert_eq!(verified(&found).0, "keys");
@@ -396,10 +401,10 @@ fn one_signature_that_holds_is_enough_and_the_others_become_warnings() {
     assert_eq!(
         reasons,
         [
-            (Effect::Warn, Code::SignatureAlgorithmRefused, "/signatures/1"),
-            (Effect::Warn, Code::SignatureInvalid, "/signatures/2"),
-            (Effect::Warn, Code::SignatureMalformed, "/signatures/0"),
-            (Effect::Warn, Code::SignatureRootUnavailable, "down"),
+            (ReasonEffect::Warn, ReasonCode::SignatureAlgorithmRefused, "/signatures/1"),
+            (ReasonEffect::Warn, ReasonCode::SignatureInvalid, "/signatures/2"),
+            (ReasonEffect::Warn, ReasonCode::SignatureMalformed, "/signatures/0"),
+            (ReasonEffect::Warn, ReasonCode::SignatureRootUnavailable, "down"),
         ]
     );
     assert_eq!(found.signatures[3].kid.as_deref(), Some("k"));
@@ -407,20 +412,20 @@ fn one_signature_that_holds_is_enough_and_the_others_become_warnings() {
 
 #[test]
 fn a_root_that_could_not_be_asked_leaves_it_open_and_one_that_is_unusable_does_not() {
-    let root = |code| TrustRoots::from(Root::without_keys("r", Reason::new(code)));
-    let open = verify(&header(json!({})), &root(Code::SignatureRootUnavailable));
-    assert_eq!(open.state, SignatureState::Undecided);
-    assert!(open.reasons.iter().all(|reason| reason.effect == Effect::Unknown), "{open:?}");
-    let shut = verify(&header(json!({})), &root(Code::SignatureRootUnusable));
-    assert_eq!(shut.state, SignatureState::Refused);
+    let root = |code| TrustRoots::from(TrustRoot::without_keys("r", Reason::new(code)));
+    let open = verify(&header(json!({})), &root(ReasonCode::SignatureRootUnavailable));
+    assert_eq!(open.state, CardSignatureState::Undecided);
+    assert!(open.reasons.iter().all(|reason| reason.effect == ReasonEffect::Unknown), "{open:?}");
+    let shut = verify(&header(json!({})), &root(ReasonCode::SignatureRootUnusable));
+    assert_eq!(shut.state, CardSignatureState::Refused);
     // Entries that no key can verify are refused even if a root is unavailable.
-    let hopeless = verify(&header(json!({"alg": "none"})), &root(Code::SignatureRootUnavailable));
-    assert_eq!(hopeless.state, SignatureState::Refused);
+    let hopeless = verify(&header(json!({"alg": "none"})), &root(ReasonCode::SignatureRootUnavailable));
+    assert_eq!(hopeless.state, CardSignatureState::Refused);
 }
 
 #[test]
 fn no_changed_byte_passes_unless_it_has_no_meaning() {
-    let signed = sign(&card(), &key().named("k")).expect("it is signed");
+    let signed = sign(&card(), &key().with_key_id("k")).expect("it is signed");
     let text = signed.to_string();
     let roots = roots(&[jwk()]);
     let mut told_apart = 0;
@@ -428,11 +433,11 @@ fn no_changed_byte_passes_unless_it_has_no_meaning() {
         for change in [1, 0x20, 0x80] {
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= change;
-            let Ok(changed) = parse(&bytes, Limits::CARD) else { continue };
+            let Ok(changed) = parse(&bytes, JsonLimits::CARD) else { continue };
             told_apart += 1;
             let state = verify(&changed, &roots).state;
             assert!(
-                state != SignatureState::Verified || changed == signed,
+                state != CardSignatureState::Verified || changed == signed,
                 "byte {at}: {}",
                 String::from_utf8_lossy(&bytes)
             );
@@ -454,7 +459,7 @@ fn what_an_sdk_leaves_out_may_be_missing_from_what_was_signed_and_nothing_more()
         left_out.as_object_mut().expect("an object").remove(member);
     }
     given["signatures"] = sign(&left_out, &key()).expect("it is signed")["signatures"].clone();
-    assert_eq!(verified(&verify(&given, &roots(&[jwk()]))).2, Form::WithoutEmpty);
+    assert_eq!(verified(&verify(&given, &roots(&[jwk()]))).2, CanonicalCardForm::WithoutEmpty);
     // Security requirements, unknown members and capabilities count by their presence.
     for (member, value) in [
         ("securityRequirements", json!([{"schemes": {"key": {}}}])),
@@ -465,7 +470,7 @@ fn what_an_sdk_leaves_out_may_be_missing_from_what_was_signed_and_nothing_more()
     ] {
         let mut more = given.clone();
         more[member] = value;
-        assert_eq!(refused(&more, &roots(&[jwk()])), Code::SignatureInvalid, "{member}");
+        assert_eq!(refused(&more, &roots(&[jwk()])), ReasonCode::SignatureInvalid, "{member}");
     }
 }
 
@@ -473,21 +478,21 @@ fn what_an_sdk_leaves_out_may_be_missing_from_what_was_signed_and_nothing_more()
 fn signatures_share_one_budget() {
     let many = |keys: usize| roots(&vec![json!({"kty": "OKP", "crv": "Ed25519", "x": X}); keys]);
     let wrong = json!({"protected": BASE64URL.encode(r#"{"alg":"EdDSA"}"#), "signature": "A".repeat(86)});
-    let codes = |card: &Value, roots: &TrustRoots| -> Vec<Code> {
+    let codes = |card: &Value, roots: &TrustRoots| -> Vec<ReasonCode> {
         verify(card, roots).reasons.into_iter().map(|reason| reason.code).collect()
     };
     // 16 signatures with 4 keys are 64 attempts.
     let full = listed(vec![wrong.clone(); MAX_SIGNATURES].into());
-    assert_eq!(codes(&full, &many(4)), vec![Code::SignatureInvalid; MAX_SIGNATURES]);
+    assert_eq!(codes(&full, &many(4)), vec![ReasonCode::SignatureInvalid; MAX_SIGNATURES]);
     let beyond = codes(&full, &many(8));
-    assert_eq!(beyond.iter().filter(|code| **code == Code::SignatureInvalid).count(), 8);
-    assert_eq!(beyond.iter().filter(|code| **code == Code::CardTooComplex).count(), 8);
+    assert_eq!(beyond.iter().filter(|code| **code == ReasonCode::SignatureInvalid).count(), 8);
+    assert_eq!(beyond.iter().filter(|code| **code == ReasonCode::CardTooComplex).count(), 8);
     // Such a card has 347,000 bytes in base64url: six attempts, and not seven.
     let mut large = listed(vec![wrong; 8].into());
     large["x"] = "a".repeat(260_000).into();
     let beyond = codes(&large, &many(1));
-    assert_eq!(beyond.iter().filter(|code| **code == Code::SignatureInvalid).count(), 6);
-    assert_eq!(beyond.iter().filter(|code| **code == Code::CardTooComplex).count(), 2);
+    assert_eq!(beyond.iter().filter(|code| **code == ReasonCode::SignatureInvalid).count(), 6);
+    assert_eq!(beyond.iter().filter(|code| **code == ReasonCode::CardTooComplex).count(), 2);
 }
 
 #[test]
@@ -498,10 +503,10 @@ fn cards_that_cannot_be_signed_are_told() {
     assert_eq!(sign(&listed(json!({})), &key()), Err(CardSignError::Signatures));
     assert!(matches!(sign(&json!({"x": u64::MAX}), &key()), Err(CardSignError::Payload(_))));
     assert!(matches!(sign_text("{\"a\":1,\"a\":2}", &key()), Err(CardSignError::Json(_))));
-    assert_eq!(CardKey::from_pem("x").err(), Some(KeyError::NotCardKey));
+    assert_eq!(CardSigningKey::from_pem("x").err(), Some(Ed25519KeyError::NotCardKey));
     let p384 = EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).expect("a key");
     let p384 = pem(p384.to_pkcs8v1().expect("PKCS#8").as_ref());
-    assert_eq!(CardKey::from_pem(&p384).err(), Some(KeyError::NotCardKey));
+    assert_eq!(CardSigningKey::from_pem(&p384).err(), Some(Ed25519KeyError::NotCardKey));
 }
 
 #[test]
@@ -520,9 +525,9 @@ fn signing_a_text_changes_no_other_byte_of_it() {
         let mut text = text.to_owned();
         for count in 1..=3 {
             let signed = sign_text(&text, &key()).expect("it is signed");
-            let card = parse(text.as_bytes(), Limits::CARD).expect("JSON");
+            let card = parse(text.as_bytes(), JsonLimits::CARD).expect("JSON");
             let expected = sign(&card, &key()).expect("it is signed");
-            assert_eq!(parse(signed.as_bytes(), Limits::CARD), Ok(expected), "{signed}");
+            assert_eq!(parse(signed.as_bytes(), JsonLimits::CARD), Ok(expected), "{signed}");
             assert_eq!(json(signed.as_bytes())["signatures"].as_array().map(Vec::len), Some(count));
             // The new text is the old one with an insertion.
             let (mut old, mut matched) = (text.bytes().filter(|byte| !byte.is_ascii_whitespace()).peekable(), 0);
@@ -551,22 +556,29 @@ fn key_sets_are_read_strictly() {
         jwk[member] = value;
         jwks(&[jwk]).err()
     };
-    assert_eq!(with("d", json!(SEED)), Some(RootError::Keys(KeyError::Private)));
-    assert_eq!(with("x", json!("AA")), Some(RootError::Keys(KeyError::NotJwk)));
+    assert_eq!(with("d", json!(SEED)), Some(TrustRootError::Keys(Ed25519KeyError::Private)));
+    assert_eq!(with("x", json!("AA")), Some(TrustRootError::Keys(Ed25519KeyError::NotJwk)));
     let ec = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"});
-    assert_eq!(jwks(std::slice::from_ref(&ec)).err(), Some(RootError::Keys(KeyError::NotJwk)));
-    assert_eq!(jwks(&[json!({"kty": "RSA", "e": "AQAB"})]).err(), Some(RootError::Keys(KeyError::NotJwk)));
+    assert_eq!(jwks(std::slice::from_ref(&ec)).err(), Some(TrustRootError::Keys(Ed25519KeyError::NotJwk)));
+    assert_eq!(jwks(&[json!({"kty": "RSA", "e": "AQAB"})]).err(), Some(TrustRootError::Keys(Ed25519KeyError::NotJwk)));
     let enc = json!({"kty": "RSA", "n": "AQAB", "e": "AQAB", "use": "enc"});
-    assert_eq!(jwks(&[ec.clone(), enc.clone()]).err(), Some(RootError::Keys(KeyError::NotJwk)), "none is of use");
+    assert_eq!(
+        jwks(&[ec.clone(), enc.clone()]).err(),
+        Some(TrustRootError::Keys(Ed25519KeyError::NotJwk)),
+        "none is of use"
+    );
     verified(&verify(&header(json!({})), &jwks(&[ec.clone(), enc, jwk()]).expect("a key set").into()));
     let private = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "d": "AA"});
-    assert_eq!(jwks(&[jwk(), private]).err(), Some(RootError::Keys(KeyError::Private)));
-    assert!(matches!(jwks(&vec![jwk(); 65]).err(), Some(RootError::Keys(KeyError::NotJwks { .. }))));
+    assert_eq!(jwks(&[jwk(), private]).err(), Some(TrustRootError::Keys(Ed25519KeyError::Private)));
+    assert!(matches!(jwks(&vec![jwk(); 65]).err(), Some(TrustRootError::Keys(Ed25519KeyError::NotJwks { .. }))));
     for bytes in [b"[]".as_slice(), b"{}", b"{\"keys\":{}}", b"{\"keys\":[],\"keys\":[]}", b"\xff"] {
-        assert!(matches!(Root::from_jwks("r", bytes).err(), Some(RootError::Keys(KeyError::NotJwks { .. }))));
+        assert!(matches!(
+            TrustRoot::from_jwks("r", bytes).err(),
+            Some(TrustRootError::Keys(Ed25519KeyError::NotJwks { .. }))
+        ));
     }
     let root = jwks(&[jwk()]).expect("a key set");
-    assert_eq!(TrustRoots::new(vec![root; MAX_ROOTS + 1]).err(), Some(RootError::TooMany));
+    assert_eq!(TrustRoots::new(vec![root; MAX_ROOTS + 1]).err(), Some(TrustRootError::TooMany));
 }
 
 #[test]
@@ -589,7 +601,7 @@ fn dids_lead_to_their_documents() {
         "did:web:[::1]",
         "web:example.com",
     ] {
-        assert_eq!(url(bad), Err(RootError::NoDid), "{bad}");
+        assert_eq!(url(bad), Err(TrustRootError::NoDid), "{bad}");
     }
 }
 
@@ -600,12 +612,12 @@ fn a_did_document_vouches_for_the_keys_that_it_lets_make_assertions() {
         json!({"id": id, "type": "JsonWebKey2020", "controller": "did:web:example.com",
         "publicKeyJwk": {"kty": "OKP", "crv": "Ed25519", "x": X}})
     };
-    let read = |document: &Value| Root::from_did_document(&did, document.to_string().as_bytes());
+    let read = |document: &Value| TrustRoot::from_did_document(&did, document.to_string().as_bytes());
     let judged = |document: &Value, kid: &str| {
         let root = read(document).expect("a document").into();
         verify(&header(json!({ "kid": kid })), &root).state
     };
-    use SignatureState::{Refused, Verified};
+    use CardSignatureState::{Refused, Verified};
     let all = json!({"id": "did:web:example.com", "verificationMethod": [method("did:web:example.com#k1"), {"id": "#other"}]});
     assert_eq!(judged(&all, "did:web:example.com#k1"), Verified);
     assert_eq!(judged(&all, "k1"), Verified);
@@ -622,13 +634,13 @@ fn a_did_document_vouches_for_the_keys_that_it_lets_make_assertions() {
     let mixed = json!({"id": "did:web:example.com", "verificationMethod": [malformed, method("#k1")]});
     assert_eq!(judged(&mixed, "k1"), Verified);
     let none = json!({"id": "did:web:example.com", "verificationMethod": [malformed]});
-    assert_eq!(read(&none).err(), Some(RootError::Keys(KeyError::NotJwk)));
+    assert_eq!(read(&none).err(), Some(TrustRootError::Keys(Ed25519KeyError::NotJwk)));
 
-    assert_eq!(read(&json!({"id": "did:web:other.example"})).err(), Some(RootError::OtherDid));
-    assert_eq!(read(&json!({"verificationMethod": []})).err(), Some(RootError::OtherDid));
-    assert!(matches!(read(&json!([])).err(), Some(RootError::Document(_))));
+    assert_eq!(read(&json!({"id": "did:web:other.example"})).err(), Some(TrustRootError::OtherDid));
+    assert_eq!(read(&json!({"verificationMethod": []})).err(), Some(TrustRootError::OtherDid));
+    assert!(matches!(read(&json!([])).err(), Some(TrustRootError::Document(_))));
     let many = json!({"id": "did:web:example.com", "verificationMethod": vec![method("#k"); 65]});
-    assert_eq!(read(&many).err(), Some(RootError::Methods));
+    assert_eq!(read(&many).err(), Some(TrustRootError::Methods));
 }
 
 #[test]
@@ -636,7 +648,7 @@ fn records_hold_an_ed25519_key_in_base64() {
     let name = EnsName::parse("signer.eth").expect("a name");
     let bytes = BASE64URL.decode(X).expect("base64url");
     let judged = |record: &str, kid: Option<&str>, signature: &str| {
-        let root = Root::from_record(&name, record, kid).expect("a record").into();
+        let root = TrustRoot::from_record(&name, record, kid).expect("a record").into();
         verify(&header(json!({ "kid": signature })), &root).state
     };
     let padded = format!("ed25519:{}", STANDARD.encode(&bytes));
@@ -646,13 +658,16 @@ fn records_hold_an_ed25519_key_in_base64() {
         .into_iter()
         .chain(spellings.as_flattened().iter().map(String::as_str))
     {
-        assert_eq!(judged(record, None, "any"), SignatureState::Verified, "{record}");
+        assert_eq!(judged(record, None, "any"), CardSignatureState::Verified, "{record}");
     }
-    assert_eq!(judged(&padded, Some("k"), "k"), SignatureState::Verified);
-    assert_eq!(judged(&padded, Some("k"), THUMBPRINT), SignatureState::Verified);
-    assert_eq!(judged(&padded, Some("k"), "other"), SignatureState::Refused);
+    assert_eq!(judged(&padded, Some("k"), "k"), CardSignatureState::Verified);
+    assert_eq!(judged(&padded, Some("k"), THUMBPRINT), CardSignatureState::Verified);
+    assert_eq!(judged(&padded, Some("k"), "other"), CardSignatureState::Refused);
     let real = "ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=";
-    assert!(Root::from_record(&name, real, Some("vC4WbcNoq2znSCiQ")).is_ok(), "as runtime.commandlayer.eth has it");
+    assert!(
+        TrustRoot::from_record(&name, real, Some("vC4WbcNoq2znSCiQ")).is_ok(),
+        "as runtime.commandlayer.eth has it"
+    );
     for bad in [
         "",
         X,
@@ -664,29 +679,38 @@ fn records_hold_an_ed25519_key_in_base64() {
         &hex[2..],
         &format!("0x0x{hex}"),
     ] {
-        assert_eq!(Root::from_record(&name, bad, None).err(), Some(RootError::Keys(KeyError::NotRecord)), "{bad}");
+        assert_eq!(
+            TrustRoot::from_record(&name, bad, None).err(),
+            Some(TrustRootError::Keys(Ed25519KeyError::NotRecord)),
+            "{bad}"
+        );
     }
     let weak = format!("ed25519:{}", STANDARD.encode([0; 32]));
-    assert_eq!(Root::from_record(&name, &weak, None).err(), Some(RootError::Keys(KeyError::Weak)));
+    assert_eq!(TrustRoot::from_record(&name, &weak, None).err(), Some(TrustRootError::Keys(Ed25519KeyError::Weak)));
 }
 
 /// A chain with one name on it, and nothing else.
 struct OneName {
-    answer: Answer,
-    latest: Option<Answer>,
-    proof: Proof,
+    answer: EnsAnswer,
+    latest: Option<EnsAnswer>,
+    proof: ProofStrength,
 }
 
 #[async_trait::async_trait]
-impl Chain for OneName {
-    async fn read_keys(&self, _: &EnsName, _: BlockSelector, keys: &'static [Key]) -> Result<Reading, ChainError> {
-        assert_eq!(keys, Key::SIGNER);
-        Ok(Reading {
-            block: Block { number: 1, hash: B256::ZERO, timestamp: Timestamp::now() },
+impl EnsReader for OneName {
+    async fn read_selected_records(
+        &self,
+        _: &EnsName,
+        _: BlockSelector,
+        keys: &'static [RecordKey],
+    ) -> Result<NameReading, ChainError> {
+        assert_eq!(keys, RecordKey::SIGNER);
+        Ok(NameReading {
+            block: ChainBlock { number: 1, hash: B256::ZERO, timestamp: Timestamp::now() },
             answer: self.answer.clone(),
-            latest: self.latest.clone().map(|answer| Ok(Latest { answer, holder: Holder::Nobody })),
+            latest: self.latest.clone().map(|answer| Ok(LatestNameState { answer, holder: NameHolder::Nobody })),
             newest: None,
-            holder: Holder::Nobody,
+            holder: NameHolder::Nobody,
             expiry: None,
             proof: self.proof,
             endpoints: Vec::new(),
@@ -695,38 +719,45 @@ impl Chain for OneName {
         })
     }
 
-    async fn holding(&self, _: &EnsName, _: &Block, _: &[String]) -> Result<Holding, ChainError> {
-        Ok(Holding::default())
+    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<OwnerReading, ChainError> {
+        Ok(OwnerReading::default())
     }
 }
 
 /// A web with these pages.
-struct Pages(BTreeMap<&'static str, Source>);
+struct Pages(BTreeMap<&'static str, HttpsOutcome>);
 
 #[async_trait::async_trait]
-impl Content for Pages {
-    async fn card(&self, url: &str, _: Duration) -> Source {
-        self.0.get(url).cloned().unwrap_or(Source::Unavailable(Cause::Status(404).into()))
+impl ContentFetcher for Pages {
+    async fn fetch_card(&self, url: &str, _: Duration) -> HttpsOutcome {
+        self.0.get(url).cloned().unwrap_or(HttpsOutcome::Unavailable(SourceUnavailableError::Status(404).into()))
     }
 
-    async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Retrieved {
+    async fn walk_ipfs_path(
+        &self,
+        _: &ContentId,
+        _: &ContentPath,
+        _: &[bytes::Bytes],
+        _: DagWalkBudget,
+        _: Duration,
+    ) -> IpfsPathResult {
         IpfsOutcome::NotAsked.into()
     }
 
-    async fn schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, FetchError> {
+    async fn fetch_schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, FetchError> {
         Err(forbidden().into())
     }
 }
 
-fn forbidden() -> Forbidden {
-    Forbidden { hop: 0, target: "https://example.com".to_owned(), why: EgressViolation::Disabled }
+fn forbidden() -> ForbiddenUrlError {
+    ForbiddenUrlError { hop: 0, target: "https://example.com".to_owned(), why: EgressViolation::Disabled }
 }
 
-const QUORUM: Proof = Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false };
+const QUORUM: ProofStrength = ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false };
 
-fn records(records: &[(Key, &str)]) -> Answer {
-    let records = records.iter().map(|(key, text)| (*key, Record::Text((*text).to_owned()))).collect();
-    Answer::Records(Found {
+fn records(records: &[(RecordKey, &str)]) -> EnsAnswer {
+    let records = records.iter().map(|(key, text)| (*key, TextRecord::Text((*text).to_owned()))).collect();
+    EnsAnswer::Records(ResolvedRecords {
         resolver: Address::ZERO,
         wildcard: None,
         offchain: false,
@@ -736,26 +767,27 @@ fn records(records: &[(Key, &str)]) -> Answer {
 }
 
 fn resolver(chain: OneName, pages: Pages) -> Resolver {
-    Resolver::with_parts(Config::default(), Profiles::builtin(), Arc::new(chain), Arc::new(pages)).expect("a resolver")
+    Resolver::with_parts(Config::default(), ConformanceProfiles::builtin(), Arc::new(chain), Arc::new(pages))
+        .expect("a resolver")
 }
 
 fn unregistered() -> OneName {
-    OneName { answer: Answer::Unregistered, latest: None, proof: QUORUM }
+    OneName { answer: EnsAnswer::Unregistered, latest: None, proof: QUORUM }
 }
 
 #[tokio::test]
 async fn a_record_counts_if_it_is_settled_and_not_one_strangers_word() {
     let record = format!("ed25519:{}", STANDARD.encode(BASE64URL.decode(X).expect("base64url")));
-    let good = records(&[(Key::SigPub, &record), (Key::SigKid, "k")]);
+    let good = records(&[(RecordKey::SigPub, &record), (RecordKey::SigKid, "k")]);
     let asked = async |chain: OneName| {
-        let source = RootSource::Ens(EnsName::parse("signer.eth").expect("a name"));
-        trust_root(&resolver(chain, Pages(BTreeMap::new())), &source).await
+        let source = TrustRootSource::Ens(EnsName::parse("signer.eth").expect("a name"));
+        fetch_trust_root(&resolver(chain, Pages(BTreeMap::new())), &source).await
     };
     let settled = OneName { answer: good.clone(), latest: Some(good.clone()), proof: QUORUM };
     let root = asked(settled).await;
     assert_eq!(root.label(), "signer.eth");
     verified(&verify(&header(json!({})), &root.into()));
-    let own = Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true };
+    let own = ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: true };
     let root = asked(OneName { answer: good.clone(), latest: Some(good.clone()), proof: own }).await;
     verified(&verify(&header(json!({})), &root.into()));
 
@@ -765,21 +797,21 @@ async fn a_record_counts_if_it_is_settled_and_not_one_strangers_word() {
         assert_eq!(reason.place.as_deref(), Some("signer.eth"));
         (reason.code, reason.observed.clone().unwrap_or_default())
     };
-    use Code::{SignatureRootUnavailable, SignatureRootUnusable};
-    let stranger = Proof { own: false, ..own };
+    use ReasonCode::{SignatureRootUnavailable, SignatureRootUnusable};
+    let stranger = ProofStrength { own: false, ..own };
     let (code, why) = failure(OneName { answer: good.clone(), latest: Some(good.clone()), proof: stranger }).await;
     assert_eq!(code, SignatureRootUnavailable);
     assert!(why.starts_with("single-rpc"), "{why}");
-    let changed = records(&[(Key::SigPub, "ed25519:AA"), (Key::SigKid, "k")]);
+    let changed = records(&[(RecordKey::SigPub, "ed25519:AA"), (RecordKey::SigKid, "k")]);
     let (code, why) = failure(OneName { answer: good.clone(), latest: Some(changed), proof: QUORUM }).await;
     assert_eq!(code, SignatureRootUnavailable);
     assert!(why.starts_with("record-pending"), "{why}");
     for answer in [
-        Answer::Unregistered,
-        Answer::NoResolver(None),
+        EnsAnswer::Unregistered,
+        EnsAnswer::NoResolver(None),
         records(&[]),
-        records(&[(Key::SigKid, "k")]),
-        records(&[(Key::SigPub, "secp256k1:AA")]),
+        records(&[(RecordKey::SigKid, "k")]),
+        records(&[(RecordKey::SigPub, "secp256k1:AA")]),
     ] {
         assert_eq!(
             failure(OneName { answer: answer.clone(), latest: Some(answer), proof: QUORUM }).await.0,
@@ -792,28 +824,28 @@ async fn a_record_counts_if_it_is_settled_and_not_one_strangers_word() {
 async fn roots_on_the_web_are_pages_that_were_got() {
     let set = json!({"keys": [jwk()]}).to_string();
     let document = json!({"id": "did:web:example.com", "verificationMethod": [{"id": "#k", "publicKeyJwk": jwk()}]});
-    let body = |text: String| Source::Body { bytes: text.into(), url: String::new() };
+    let body = |text: String| HttpsOutcome::Body { bytes: text.into(), url: String::new() };
     let pages = Pages(BTreeMap::from([
         ("https://example.com/jwks", body(set)),
         ("https://example.com/no-jwks", body("<html>".to_owned())),
-        ("https://example.com/inside", Source::Forbidden(forbidden().into())),
-        ("https://example.com/much", Source::Oversize(262_144)),
+        ("https://example.com/inside", HttpsOutcome::Forbidden(forbidden().into())),
+        ("https://example.com/much", HttpsOutcome::Oversize(262_144)),
         ("https://example.com/.well-known/did.json", body(document.to_string())),
     ]));
     let resolver = resolver(unregistered(), pages);
-    let url = |path: &str| RootSource::Url(format!("https://example.com/{path}"));
-    let did = |did: &str| RootSource::Did(did.parse().expect("a DID"));
+    let url = |path: &str| TrustRootSource::Url(format!("https://example.com/{path}"));
+    let did = |did: &str| TrustRootSource::Did(did.parse().expect("a DID"));
     for source in [url("jwks"), did("did:web:example.com")] {
-        verified(&verify(&header(json!({})), &trust_root(&resolver, &source).await.into()));
+        verified(&verify(&header(json!({})), &fetch_trust_root(&resolver, &source).await.into()));
     }
     for (source, code) in [
-        (url("no-jwks"), Code::SignatureRootUnusable),
-        (url("inside"), Code::SignatureRootUnusable),
-        (url("much"), Code::SignatureRootUnusable),
-        (url("gone"), Code::SignatureRootUnavailable),
-        (did("did:web:other.example"), Code::SignatureRootUnavailable),
+        (url("no-jwks"), ReasonCode::SignatureRootUnusable),
+        (url("inside"), ReasonCode::SignatureRootUnusable),
+        (url("much"), ReasonCode::SignatureRootUnusable),
+        (url("gone"), ReasonCode::SignatureRootUnavailable),
+        (did("did:web:other.example"), ReasonCode::SignatureRootUnavailable),
     ] {
-        let root = trust_root(&resolver, &source).await;
+        let root = fetch_trust_root(&resolver, &source).await;
         assert_eq!(root.failure().map(|reason| reason.code), Some(code), "{source:?}");
     }
 }
@@ -822,14 +854,14 @@ async fn roots_on_the_web_are_pages_that_were_got() {
 async fn roots_are_got_through_the_foreign_door() {
     let resolver = Resolver::new(&Config::default()).await.expect("a resolver");
     for source in [
-        RootSource::Url("https://127.0.0.1/jwks.json".to_owned()),
-        RootSource::Url("https://user:pass@example.com/jwks.json".to_owned()),
-        RootSource::Did("did:web:localhost".parse().expect("a DID")),
-        RootSource::Did("did:web:2130706433".parse().expect("a DID")),
-        RootSource::Did("did:web:example.com%3A22".parse().expect("a DID")),
+        TrustRootSource::Url("https://127.0.0.1/jwks.json".to_owned()),
+        TrustRootSource::Url("https://user:pass@example.com/jwks.json".to_owned()),
+        TrustRootSource::Did("did:web:localhost".parse().expect("a DID")),
+        TrustRootSource::Did("did:web:2130706433".parse().expect("a DID")),
+        TrustRootSource::Did("did:web:example.com%3A22".parse().expect("a DID")),
     ] {
-        let root = trust_root(&resolver, &source).await;
-        assert_eq!(root.failure().map(|reason| reason.code), Some(Code::SignatureRootUnusable), "{source:?}");
+        let root = fetch_trust_root(&resolver, &source).await;
+        assert_eq!(root.failure().map(|reason| reason.code), Some(ReasonCode::SignatureRootUnusable), "{source:?}");
     }
 }
 
@@ -856,19 +888,19 @@ async fn no_redirect_lets_another_origin_answer_for_a_root() {
     }
     config.network.ca_pems = vec![String::from_utf8(host.root.to_vec()).expect("PEM")];
     let resolver = Resolver::new(&config).await.expect("a resolver");
-    let url = |path: &str| RootSource::Url(format!("https://moved.example{path}"));
+    let url = |path: &str| TrustRootSource::Url(format!("https://moved.example{path}"));
 
-    let near = trust_root(&resolver, &url("/near.json")).await;
+    let near = fetch_trust_root(&resolver, &url("/near.json")).await;
     verified(&verify(&header(json!({})), &near.into()));
-    let did = RootSource::Did("did:web:moved.example".parse().expect("a DID"));
+    let did = TrustRootSource::Did("did:web:moved.example".parse().expect("a DID"));
     for (source, origin) in [
         (url("/away.json"), "https://evil.example"),
         (url("/port.json"), "https://moved.example:8443"),
         (did, "https://evil.example"),
     ] {
-        let root = trust_root(&resolver, &source).await;
+        let root = fetch_trust_root(&resolver, &source).await;
         let reason = root.failure().expect("no keys");
-        assert_eq!(reason.code, Code::SignatureRootUnusable, "{source:?}");
+        assert_eq!(reason.code, ReasonCode::SignatureRootUnusable, "{source:?}");
         let why = format!("redirect hop 1: {origin}: a redirect may not lead to another origin here");
         assert_eq!(reason.observed.as_deref(), Some(why.as_str()));
     }
@@ -1029,18 +1061,21 @@ impl Sdk {
         bare["capabilities"] = json!({});
         let (key, ours) = (p256(), desk.path("ours.json"));
         for alg in ["EdDSA", "ES256", "RS256"] {
-            for (given, form) in
-                [(&rich, Form::Specification), (&plain, Form::Specification), (&bare, Form::WithoutEmpty)]
-            {
+            for (given, form) in [
+                (&rich, CanonicalCardForm::Specification),
+                (&plain, CanonicalCardForm::Specification),
+                (&bare, CanonicalCardForm::WithoutEmpty),
+            ] {
                 let card = desk.write("card.json", given.to_string());
                 let (signed, keys) = (desk.path("signed.json"), desk.path("keys.json"));
                 ends(&self.run(&["sign", alg, &card, &signed, &keys]), 0);
-                let root: TrustRoots = Root::from_jwks(alg, &fs::read(&keys).expect("keys")).expect("a key set").into();
+                let root: TrustRoots =
+                    TrustRoot::from_jwks(alg, &fs::read(&keys).expect("keys")).expect("a key set").into();
                 let mut theirs = desk.read("signed.json");
                 let found = verify(&theirs, &root);
                 assert_eq!((verified(&found).0, verified(&found).2), (alg, form), "{alg}: {theirs}");
                 theirs["description"] = json!("changed");
-                assert_eq!(refused(&theirs, &root), Code::SignatureInvalid);
+                assert_eq!(refused(&theirs, &root), ReasonCode::SignatureInvalid);
             }
         }
         for key in [self::key(), key, rsa()] {
@@ -1080,7 +1115,7 @@ impl Daemon {
         let desk = Desk::new();
         let mut config = sandbox.config();
         config.chain.world = "devnet".to_owned();
-        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
         config.sign.key = Some(desk.path("k.pem").into());
         config.sign.issuer = Some("https://clresolve.example".to_owned());
         ends(&clresolve(&["signature", "key", "new", &desk.path("k.pem")], ""), 0);
@@ -1088,7 +1123,7 @@ impl Daemon {
         desk.write("keys.json", keys);
         config.orloj.resources = vec![desk.write("orloj.yaml", orloj::SYSTEM).into()];
         config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));
-        let server = runtime.block_on(Server::bind(&config)).expect("the daemon starts");
+        let server = runtime.block_on(HttpDaemon::bind(&config)).expect("the daemon starts");
         let base = format!("http://{}/", server.address());
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let ended = runtime.spawn(server.run(async { stopped.await.unwrap_or_default() }));

@@ -9,14 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clresolve_cards::convert::convert;
-use clresolve_cards::ledger::{Lambda, Ledger, Projection};
-use clresolve_cards::lint::{self, Report};
-use clresolve_cards::system::{CardSystem, Detection, Rules, detect};
+use clresolve_cards::ledger::{DecayRate, LedgerMetrics, PacrLedger};
+use clresolve_cards::lint::{self, LintReport};
+use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
 use clresolve_core::json::pointer;
-use clresolve_core::reason::{Code, Effect, Step};
-use clresolve_verdict::card::Card;
-use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
-use clresolve_verdict::schema::Schema;
+use clresolve_core::reason::{ReasonCode, ReasonEffect, ResolutionStep};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
+use clresolve_verdict::schema::StrictSchema;
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ const NOT_SHOWN: [(&str, &str); 6] = [
 const FURTHER: [&str; 2] = ["AE-30", "AE-31"];
 
 /// Codes for documents that belong to no single system. Other tests cover them.
-const OF_NO_SYSTEM: [Code; 2] = [Code::FlavourUnknown, Code::FlavourAmbiguous];
+const OF_NO_SYSTEM: [ReasonCode; 2] = [ReasonCode::FlavourUnknown, ReasonCode::FlavourAmbiguous];
 
 /// A file of rows: a good card and changes to it.
 #[derive(Deserialize)]
@@ -75,7 +75,7 @@ struct Row {
     ledger: Option<String>,
     /// The exact set of codes of the findings.
     #[serde(default)]
-    codes: BTreeSet<Code>,
+    codes: BTreeSet<ReasonCode>,
     /// Whether the card is valid. By default it is valid if no code has the effect `fail` in the registry.
     valid: Option<bool>,
     /// The locations of the findings, if they matter.
@@ -136,26 +136,26 @@ fn rows(system: CardSystem) -> Rows {
     rows
 }
 
-fn profile() -> Arc<Profile> {
-    Profiles::builtin().get(DEFAULT).expect("built in")
+fn profile() -> Arc<ConformanceProfile> {
+    ConformanceProfiles::builtin().get(DEFAULT).expect("built in")
 }
 
 /// The figures of a ledger at a time after all of its records.
-fn figures(lines: &str) -> Projection {
-    let mut ledger = Ledger::default();
+fn figures(lines: &str) -> LedgerMetrics {
+    let mut ledger = PacrLedger::default();
     lines.lines().for_each(|line| ledger.push(line.as_bytes()).expect("a record"));
-    ledger.project("2026-11-21T00:00:00Z".parse().expect("a time"), Lambda::default()).expect("few links")
+    ledger.compute_metrics("2026-11-21T00:00:00Z".parse().expect("a time"), DecayRate::default()).expect("few links")
 }
 
-fn card(document: &Value) -> Card {
-    Card::parse(document.to_string().as_bytes()).expect("strict JSON")
+fn card(document: &Value) -> AgentCard {
+    AgentCard::parse(document.to_string().as_bytes()).expect("strict JSON")
 }
 
-fn codes(report: &Report) -> BTreeSet<Code> {
+fn codes(report: &LintReport) -> BTreeSet<ReasonCode> {
     report.findings.iter().map(|finding| finding.code).collect()
 }
 
-fn places(report: &Report) -> BTreeSet<String> {
+fn places(report: &LintReport) -> BTreeSet<String> {
     report.findings.iter().filter_map(|finding| finding.pointer.clone()).collect()
 }
 
@@ -173,10 +173,11 @@ fn rows_give_their_codes_and_no_others() {
         for row in &rows.row {
             let previous = row.previous.as_ref().map(|edit| card(&edit.apply(&rows.card)));
             let ledger = row.ledger.as_deref().map(figures);
-            let rules = Rules { previous: previous.as_ref(), ledger: ledger.as_ref(), ..Rules::of(&profile) };
+            let rules =
+                CardRules { previous: previous.as_ref(), ledger: ledger.as_ref(), ..CardRules::from_profile(&profile) };
             let text = format!("{:#}", row.edit.apply(&rows.card));
             let report = lint::lint(text.as_bytes(), Some(system), &rules);
-            let fails = |code: &Code| code.entry().effect == Effect::Fail;
+            let fails = |code: &ReasonCode| code.entry().effect == ReasonEffect::Fail;
             let valid = row.valid.unwrap_or_else(|| !row.codes.iter().any(fails));
             let found = (codes(&report), report.valid);
             if found != (row.codes.clone(), valid) || row.at.as_ref().is_some_and(|at| *at != places(&report)) {
@@ -200,8 +201,8 @@ fn no_crowd_of_warnings_hides_a_failure() {
     let skill = |number| json!({"id": format!("t{number}"), "name": "t", "description": ""});
     card["skills"] = (0..200).map(skill).collect();
     card["version"] = 5.into();
-    let judged = |card: &Value| lint::lint(card.to_string().as_bytes(), None, &Rules::of(&profile()));
-    assert!(codes(&judged(&card)).contains(&Code::OrVersionType));
+    let judged = |card: &Value| lint::lint(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile()));
+    assert!(codes(&judged(&card)).contains(&ReasonCode::OrVersionType));
     card["version"] = "1".into();
     assert!(judged(&card).valid);
     card["skills"].as_array_mut().expect("a list").push(json!({"id": 5}));
@@ -213,7 +214,7 @@ fn good_cards_have_no_finding_and_are_told_by_their_shape() {
     let profile = profile();
     for (system, ..) in SYSTEMS {
         let rows = rows(system);
-        let report = lint::lint(rows.card.as_bytes(), None, &Rules::of(&profile));
+        let report = lint::lint(rows.card.as_bytes(), None, &CardRules::from_profile(&profile));
         assert_eq!((report.system, report.version), (Some(system), Some(rows.version)), "{system}");
         assert_eq!(report.findings, [], "{system}");
     }
@@ -274,8 +275,8 @@ fn a_wrong_type_of_a_member_with_a_rule_gives_that_rules_code() {
             for other in [json!(null), json!(7), json!("x"), json!(true), json!([]), json!({})] {
                 let set = BTreeMap::from([(place.clone(), other)]);
                 let text = Edit { set, ..Edit::default() }.apply(&good.to_string()).to_string();
-                let found = codes(&lint::lint(text.as_bytes(), Some(system), &Rules::of(&profile)));
-                if found.contains(&Code::DocumentSchemaInvalid) {
+                let found = codes(&lint::lint(text.as_bytes(), Some(system), &CardRules::from_profile(&profile)));
+                if found.contains(&ReasonCode::DocumentSchemaInvalid) {
                     without.insert(place.as_str());
                 }
             }
@@ -309,10 +310,11 @@ fn every_requirement_has_a_row() {
 #[test]
 fn every_code_of_documents_is_expected_by_a_row() {
     let rows: Vec<Rows> = SYSTEMS.iter().map(|(system, ..)| rows(*system)).collect();
-    let expected: BTreeSet<Code> = rows.iter().flat_map(|rows| &rows.row).flat_map(|row| row.codes.clone()).collect();
-    let missing: Vec<String> = Code::ALL
+    let expected: BTreeSet<ReasonCode> =
+        rows.iter().flat_map(|rows| &rows.row).flat_map(|row| row.codes.clone()).collect();
+    let missing: Vec<String> = ReasonCode::ALL
         .iter()
-        .filter(|code| code.entry().step == Step::Document)
+        .filter(|code| code.entry().step == ResolutionStep::Document)
         .filter(|code| !OF_NO_SYSTEM.contains(code) && !expected.contains(code))
         .map(|code| format!("{code}: no row expects it"))
         .collect();
@@ -327,7 +329,7 @@ fn codes_have_the_prefix_of_their_system() {
             let entry = code.entry();
             let of_rule = system == CardSystem::A2a || entry.requirement.starts_with(&format!("{prefix}-"));
             let own = code.slug().starts_with(slug) && of_rule;
-            if !own && ![Code::DocumentSchemaInvalid, Code::SecretInCard].contains(&code) {
+            if !own && ![ReasonCode::DocumentSchemaInvalid, ReasonCode::SecretInCard].contains(&code) {
                 wrong.push(format!("{system}: {code} ({})", entry.requirement));
             }
         }
@@ -346,9 +348,10 @@ fn aevum_pacr_members_are_reported_and_decide_nothing() {
     ] {
         let mut document: Value = serde_json::from_str(&rows(CardSystem::Aevum).card).expect("JSON");
         document["metadata"] = json!({format!("pacr:{name}"): serde_json::from_str::<Value>(value).expect("JSON")});
-        let report = lint::lint(document.to_string().as_bytes(), Some(CardSystem::Aevum), &Rules::of(&profile()));
+        let report =
+            lint::lint(document.to_string().as_bytes(), Some(CardSystem::Aevum), &CardRules::from_profile(&profile()));
         assert!(report.valid, "{name} {value}");
-        let expected = BTreeSet::from([Code::AePacrSelfDeclared, Code::AePacrType]);
+        let expected = BTreeSet::from([ReasonCode::AePacrSelfDeclared, ReasonCode::AePacrType]);
         assert_eq!(codes(&report), expected, "{name} {value}");
     }
 }
@@ -363,11 +366,12 @@ fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
         "\"effects\": {\"ae-unknown-member\": \"fail\"}",
         1,
     );
-    let mut profiles = Profiles::builtin();
+    let mut profiles = ConformanceProfiles::builtin();
     let strict = profiles.add_profile(strict.as_bytes()).expect("a profile");
     let set = BTreeMap::from([("/further".to_owned(), Value::from(1))]);
     let card = Edit { set, ..Edit::default() }.apply(&rows(CardSystem::Aevum).card).to_string();
-    let valid = |profile: &Profile| lint::lint(card.as_bytes(), None, &Rules::of(profile)).valid;
+    let valid =
+        |profile: &ConformanceProfile| lint::lint(card.as_bytes(), None, &CardRules::from_profile(profile)).valid;
     assert_eq!((valid(&profile()), valid(&strict)), (true, false));
 }
 
@@ -383,8 +387,8 @@ fn the_shape_tells_also_of_broken_cards() {
         (CardSystem::Anypoint, r#"{"invocation": {}, "capabilities": ["streaming"]}"#),
         (CardSystem::Anypoint, r#"{"examples": [{"skill": "a"}]}"#),
     ] {
-        let card = Card::parse(text.as_bytes()).expect("strict JSON");
-        assert_eq!(detect(&card), Detection::One(system), "{text}");
+        let card = AgentCard::parse(text.as_bytes()).expect("strict JSON");
+        assert_eq!(detect(&card), CardSystemDetection::One(system), "{text}");
     }
 }
 
@@ -406,12 +410,15 @@ fn with_unknown_members(system: CardSystem) -> Value {
 fn unknown_members_are_kept_and_are_no_defect() {
     for (system, ..) in SYSTEMS {
         let document = with_unknown_members(system);
-        let converted = convert(&card(&document), system, system, &Rules::of(&profile()));
+        let converted = convert(&card(&document), system, system, &CardRules::from_profile(&profile()));
         assert_eq!((&converted.card, converted.lost.as_slice()), (&document, &[][..]), "{system}");
         let found: Vec<_> = converted.report.findings.iter().map(|finding| (finding.code, finding.effect)).collect();
         // Aevum asks readers to report them (AE-22), except where operators may add their own members (AE-19).
-        let expected =
-            if system == CardSystem::Aevum { vec![(Code::AeUnknownMember, Effect::Warn); 4] } else { vec![] };
+        let expected = if system == CardSystem::Aevum {
+            vec![(ReasonCode::AeUnknownMember, ReasonEffect::Warn); 4]
+        } else {
+            vec![]
+        };
         assert_eq!(found, expected, "{system}");
     }
 }
@@ -428,7 +435,7 @@ fn published(folder: &str, system: CardSystem, said: &[(&str, &str, bool, &[&str
     for (name, version, valid, expected) in said {
         assert!(names.remove(*name), "{name} is not there, or named twice");
         let bytes = fs::read(root.join(name)).expect("a card is readable");
-        let report = lint::lint(&bytes, None, &Rules::of(&profile()));
+        let report = lint::lint(&bytes, None, &CardRules::from_profile(&profile()));
         let codes = codes(&report);
         let found: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
         let found = (report.system, report.version.as_deref(), report.valid, found);
@@ -489,11 +496,12 @@ fn anypoint_published_cards() {
 /// The requirements of the rows on which a published schema and our rules differ.
 fn judged_otherwise(folder: &str, schema: &str, system: CardSystem) -> Option<BTreeSet<String>> {
     let bytes = fs::read(corpus(folder)?.join(schema)).expect("the schema is readable");
-    let schema = Schema::load(&bytes, &[]).expect("a strict schema");
+    let schema = StrictSchema::load(&bytes, &[]).expect("a strict schema");
     let rows = rows(system);
     let differs = |row: &&Row| {
         let document = row.edit.apply(&rows.card);
-        let valid = lint::lint(document.to_string().as_bytes(), Some(system), &Rules::of(&profile())).valid;
+        let valid =
+            lint::lint(document.to_string().as_bytes(), Some(system), &CardRules::from_profile(&profile())).valid;
         valid != schema.accepts(&document)
     };
     Some(rows.row.iter().filter(differs).map(|row| row.requirement.clone()).collect())
@@ -550,7 +558,7 @@ fn orloj_and_a2a_published_cards() {
     let mut wrong = Vec::new();
     for (name, system, version, valid, expected) in SAID {
         let bytes = fs::read(root.join(name)).expect("a card is readable");
-        let report = lint::lint(&bytes, None, &Rules::of(&profile()));
+        let report = lint::lint(&bytes, None, &CardRules::from_profile(&profile()));
         let codes = codes(&report);
         let found: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
         let found = (report.system, report.version.as_deref(), report.valid, found);
@@ -574,13 +582,13 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
         ("orloj/agent-card.derived.schema.json", "", "orloj/examples/research-system.json", CardSystem::Orloj),
     ];
     // Rules that are stricter than the published schemas, and members that identify the version.
-    const FURTHER: [Code; 6] = [
-        Code::A2aUrlMalformed,
-        Code::A2aSecurityUnknown,
-        Code::A2aSecurityMisnamed,
-        Code::A2aProtocolVersionUnknown,
-        Code::A2aExtensionMalformed,
-        Code::OrInputSchemaInvalid,
+    const FURTHER: [ReasonCode; 6] = [
+        ReasonCode::A2aUrlMalformed,
+        ReasonCode::A2aSecurityUnknown,
+        ReasonCode::A2aSecurityMisnamed,
+        ReasonCode::A2aProtocolVersionUnknown,
+        ReasonCode::A2aExtensionMalformed,
+        ReasonCode::OrInputSchemaInvalid,
     ];
     const TELLS: [&str; 4] = ["/supportedInterfaces", "/protocolVersion", "/signatures", "/url"];
     let Some(root) = corpus("") else { return };
@@ -607,9 +615,10 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
             mutants.push(Edit { drop: vec![place.clone()], ..Edit::default() }.apply(&good.to_string()));
             let without = mutants.last().cloned();
             for mutant in mutants {
-                let report = lint::lint(mutant.to_string().as_bytes(), Some(system), &Rules::of(&profile()));
-                let fails = report.findings.iter().filter(|finding| finding.effect == Effect::Fail);
-                let fails: Vec<Code> = fails.map(|finding| finding.code).collect();
+                let report =
+                    lint::lint(mutant.to_string().as_bytes(), Some(system), &CardRules::from_profile(&profile()));
+                let fails = report.findings.iter().filter(|finding| finding.effect == ReasonEffect::Fail);
+                let fails: Vec<ReasonCode> = fails.map(|finding| finding.code).collect();
                 tried += 1;
                 // A null member of 1.0 counts as absent, and their schema does not check security schemes.
                 let is_of_1_0 = name.starts_with("a2a/v1.0");
@@ -646,7 +655,7 @@ fn versions_of_a2a_are_recognised_by_the_shape() {
         (json!({"url": "u", "protocolVersion": 3}), None),
     ] {
         let card = card(&document);
-        assert_eq!(detect(&card), Detection::One(CardSystem::A2a), "{document}");
+        assert_eq!(detect(&card), CardSystemDetection::One(CardSystem::A2a), "{document}");
         assert_eq!(CardSystem::A2a.version(&card).as_deref(), version, "{document}");
     }
 }
@@ -702,15 +711,15 @@ proptest! {
         let profile = profile();
         for system in CardSystem::ALL {
             let _ = system.version(&changed);
-            for reason in system.check(&changed, &Rules { previous: Some(&before), ..Rules::of(&profile) }) {
+            for reason in system.check(&changed, &CardRules { previous: Some(&before), ..CardRules::from_profile(&profile) }) {
                 let place = reason.place.unwrap_or_default();
                 let holder = place.rsplit_once('/').map_or("", |(holder, _)| holder);
-                let leads = changed.at(&place).is_some() || changed.at(holder).is_some();
+                let leads = changed.value_at(&place).is_some() || changed.value_at(holder).is_some();
                 prop_assert!(leads, "{} at {place}", reason.code);
             }
         }
         // Converting a valid card to its own system leaves it unchanged.
-        let written = convert(&changed, system, system, &Rules::of(&profile));
+        let written = convert(&changed, system, system, &CardRules::from_profile(&profile));
         prop_assert!(!written.report.valid || (&written.card, written.lost.len()) == (changed.document(), 0));
     }
 }
@@ -748,10 +757,10 @@ fn mutated_cards_do_no_harm() {
                 _ => card[at] ^= 1 << below(8),
             }
         }
-        let report = lint::lint(&card, None, &Rules::of(&profile));
+        let report = lint::lint(&card, None, &CardRules::from_profile(&profile));
         recognised += usize::from(report.system.is_some());
         valid += usize::from(report.valid);
-        assert!(!report.valid || Card::parse(&card).is_ok(), "{}", String::from_utf8_lossy(&card));
+        assert!(!report.valid || AgentCard::parse(&card).is_ok(), "{}", String::from_utf8_lossy(&card));
     }
     println!("{count} mutated cards: {recognised} recognised by their shape, {valid} still valid");
     assert!(valid > 0 && valid < recognised && recognised < count);

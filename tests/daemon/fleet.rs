@@ -14,20 +14,20 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::Step;
-use clresolve_core::state::State;
+use clresolve_core::reason::ResolutionStep;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::cache::CacheKey;
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{Config, Grade, Layer, ProofDemand, RedisConfig};
-use clresolve_resolver::resolve::{Question, Resolver};
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::config::{Config, ConfigLayer, ProofDemand, ProofGrade, RedisConfig};
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
+use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_resolver::shared::VERSION;
 use clresolve_resolver::shared::mac::{MAC_BYTES, MacKeys};
-use clresolve_resolver::shared::value::{Binding, Value};
-use clresolve_sandbox::spec::Spec;
-use clresolve_server::http::Server;
-use clresolve_verdict::trust::{Origin, Resolution};
-use clresolve_verdict::verdict::Served;
+use clresolve_resolver::shared::value::{SharedEvidence, SharedEvidenceBinding};
+use clresolve_sandbox::spec::SandboxSpec;
+use clresolve_server::http::HttpDaemon;
+use clresolve_verdict::trust::{Resolution, TrustOrigin};
+use clresolve_verdict::verdict::VerdictCopyKind;
 use jiff::{SignedDuration, Timestamp};
 use redis::Commands as _;
 
@@ -60,7 +60,7 @@ impl Clock for Shifted {
 /// A network, a Redis server, and the configuration of daemons that use both.
 struct Stage {
     redis: Redis,
-    world: World,
+    world: CustomSandbox,
     config: Config,
     clock: Arc<Shifted>,
 }
@@ -75,7 +75,9 @@ impl Stage {
         }
         text += &format!("[[agent]]\nname = \"{PENDING}\"\nabout = \"A change is near.\"\n");
         text += "[agent.latest]\n\"cl.entry\" = \"x402://other.eth/summarize/v1\"\n";
-        let world = World::start(&Spec::parse(&text).expect("a good specification")).await.expect("the world starts");
+        let world = CustomSandbox::start(&SandboxSpec::parse(&text).expect("a good specification"))
+            .await
+            .expect("the world starts");
         let mut config = world.config();
         // The sandbox shares nothing, so this network has another name.
         config.chain.world = "lab".to_owned();
@@ -95,8 +97,8 @@ impl Stage {
     /// A daemon that has shared its evidence about the agent.
     async fn sharer(&self) -> Resolver {
         let daemon = self.daemon().await;
-        assert_eq!(daemon.resolve(AGENT).await.verdict().state, State::Trusted);
-        daemon.settled().await;
+        assert_eq!(daemon.resolve(AGENT).await.verdict().state, TrustState::Trusted);
+        daemon.wait_for_shared_writes().await;
         daemon
     }
 
@@ -104,8 +106,8 @@ impl Stage {
     async fn serve(&self, daemon: &Resolver) -> SocketAddr {
         let mut config = self.config.clone();
         config.http.listen = "127.0.0.1:0".parse().expect("an address");
-        let server = Server::bind_with(&config, daemon.clone()).await.expect("it starts");
-        let address = server.address().tcp().expect("an address and a port");
+        let server = HttpDaemon::bind_with(&config, daemon.clone()).await.expect("it starts");
+        let address = server.address().tcp_address().expect("an address and a port");
         tokio::spawn(server.run(std::future::pending()));
         address
     }
@@ -125,7 +127,7 @@ impl Stage {
     async fn runs_by_itself(&self, daemon: &Resolver, name: &str) {
         let (found, requests) = self.requests(daemon.resolve(name)).await;
         let normalized = found.verdict().name.normalized.clone();
-        assert_eq!((found.verdict().state, normalized.as_deref()), (State::Trusted, Some(name)));
+        assert_eq!((found.verdict().state, normalized.as_deref()), (TrustState::Trusted, Some(name)));
         assert!(requests > 0, "the evidence of the server was taken");
     }
 
@@ -159,8 +161,8 @@ async fn evidence_of_one_daemon_gives_the_live_verdict_of_another() {
     let own = one.resolve(AGENT).await;
     assert_eq!(conclusion(&found), conclusion(&own));
     assert_eq!(found.verdict().freshness.fresh_until, own.verdict().freshness.fresh_until);
-    assert_eq!(found.verdict().freshness.served, Served::Cached);
-    assert_eq!(found.trusted().map(|trusted| trusted.origin()), Ok(Origin::Live));
+    assert_eq!(found.verdict().freshness.served, VerdictCopyKind::Cached);
+    assert_eq!(found.trusted().map(|trusted| trusted.origin()), Ok(TrustOrigin::Live));
     assert_eq!(found.card(), own.card());
     assert_eq!(found.payment(), own.payment());
 }
@@ -173,8 +175,8 @@ async fn what_an_earlier_run_proved_is_proven_again_where_it_arrives() {
         stage.redis.open().del::<_, ()>(place).expect("the server answers");
     }
     // The second resolution reuses the card of the first, without asking a gateway.
-    one.ask_anew(&Question::new(AGENT)).await.expect("a good question");
-    one.settled().await;
+    one.ask_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
+    one.wait_for_shared_writes().await;
     let other = stage.daemon().await;
     assert_eq!(stage.requests(other.resolve(AGENT)).await.1, 0);
 }
@@ -186,7 +188,7 @@ async fn proofs_of_state_travel_with_the_evidence() {
     let (one, other) = (stage.sharer().await, stage.daemon().await);
     let (found, requests) = stage.requests(other.resolve(AGENT)).await;
     assert_eq!(requests, 0);
-    assert_eq!(found.verdict().anchor.as_ref().expect("it was read").proof.grade, Grade::StateProof);
+    assert_eq!(found.verdict().anchor.as_ref().expect("it was read").proof.grade, ProofGrade::StateProof);
     assert_eq!(conclusion(&found), conclusion(&one.resolve(AGENT).await));
 }
 
@@ -195,15 +197,16 @@ async fn proofs_of_state_travel_with_the_evidence() {
 async fn evidence_of_a_weaker_grade_is_refused() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
     let keys = MacKeys::parse(KEY).expect("a good key");
-    let key = |daemon: &Resolver| daemon.cache_key(&Question::new(AGENT)).expect("a good question");
+    let key = |daemon: &Resolver| daemon.cache_key(&NameQuestion::new(AGENT)).expect("a good question");
     let weak = key(&stage.sharer().await);
     let stored = stage.redis.get(&stage.place());
-    let value = Value::open(&stored, &keys, Binding { version: VERSION, key: &weak }).expect("it is good");
+    let value = SharedEvidence::decode_verified(&stored, &keys, SharedEvidenceBinding { version: VERSION, key: &weak })
+        .expect("it is good");
     stage.config.chain.proof = Some(ProofDemand::StateProof);
     let strict = stage.daemon().await;
     let key = key(&strict);
-    let binding = Binding { version: VERSION, key: &key };
-    let place = format!("clresolve:evidence:{}", binding.place());
+    let binding = SharedEvidenceBinding { version: VERSION, key: &key };
+    let place = format!("clresolve:evidence:{}", binding.storage_key());
     stage.redis.set(&place, &value.with_mac(&keys, binding).expect("it is short"));
     stage.runs_by_itself(&strict, AGENT).await;
 }
@@ -223,7 +226,8 @@ async fn links_are_read_by_each_daemon_itself() {
 
 /// The links in the verdict.
 fn links(resolution: &Resolution) -> serde_json::Value {
-    let binding = resolution.verdict().steps.iter().find(|step| step.step == Step::Binding).expect("it is a step");
+    let binding =
+        resolution.verdict().steps.iter().find(|step| step.step == ResolutionStep::Binding).expect("it is a step");
     binding.evidence.clone()
 }
 
@@ -233,7 +237,7 @@ async fn a_value_that_was_swapped_for_another_is_never_served() {
     let (one, other) = (stage.sharer().await, stage.daemon().await);
     let of_agent = stage.place();
     one.resolve(OTHER).await;
-    one.settled().await;
+    one.wait_for_shared_writes().await;
     let mut places = stage.redis.keys("evidence");
     places.retain(|place| *place != of_agent);
     let of_other = places.pop().expect("it was shared");
@@ -248,7 +252,7 @@ async fn a_value_that_was_swapped_for_another_is_never_served() {
 async fn is_refused(change: impl FnOnce(&Stage, &CacheKey, &str)) {
     let Some(stage) = Stage::new(&[]).await else { return };
     let (one, other) = (stage.sharer().await, stage.daemon().await);
-    let key = one.cache_key(&Question::new(AGENT)).expect("a good question");
+    let key = one.cache_key(&NameQuestion::new(AGENT)).expect("a good question");
     change(&stage, &key, &stage.place());
     stage.runs_by_itself(&other, AGENT).await;
 }
@@ -267,8 +271,8 @@ async fn a_value_that_was_truncated_is_never_served() {
 async fn a_value_of_a_stranger_is_never_served() {
     is_refused(|stage, key, place| {
         let [ours, theirs] = [KEY, NEXT_KEY].map(|key| MacKeys::parse(key).expect("a good key"));
-        let binding = Binding { version: VERSION, key };
-        let value = Value::open(&stage.redis.get(place), &ours, binding).expect("it is good");
+        let binding = SharedEvidenceBinding { version: VERSION, key };
+        let value = SharedEvidence::decode_verified(&stage.redis.get(place), &ours, binding).expect("it is good");
         stage.redis.set(place, &value.with_mac(&theirs, binding).expect("it is short"));
     })
     .await;
@@ -285,8 +289,9 @@ async fn a_value_of_another_program_version_is_never_served() {
     is_refused(|stage, key, place| {
         let keys = MacKeys::parse(KEY).expect("a good key");
         let stored = stage.redis.get(place);
-        let value = Value::open(&stored, &keys, Binding { version: VERSION, key }).expect("it is good");
-        let by_another = value.with_mac(&keys, Binding { version: "0.0.1", key }).expect("it is short");
+        let value = SharedEvidence::decode_verified(&stored, &keys, SharedEvidenceBinding { version: VERSION, key })
+            .expect("it is good");
+        let by_another = value.with_mac(&keys, SharedEvidenceBinding { version: "0.0.1", key }).expect("it is short");
         stage.redis.set(place, &by_another);
     })
     .await;
@@ -323,19 +328,19 @@ async fn one_daemon_runs_for_all() {
     let by_itself = resolver(&by_itself, &stage.clock).await;
     // A daemon's first resolution also verifies the endpoints.
     for daemon in [&one, &two, &three, &by_itself] {
-        daemon.ask_anew(&Question::new(OTHER)).await.expect("a good question");
-        daemon.settled().await;
+        daemon.ask_anew(&NameQuestion::new(OTHER)).await.expect("a good question");
+        daemon.wait_for_shared_writes().await;
     }
     let (_, alone) = stage.requests(by_itself.resolve(AGENT)).await;
     let asked = async { tokio::join!(one.resolve(AGENT), two.resolve(AGENT), three.resolve(AGENT)) };
     let (found, requests) = stage.requests(asked).await;
     for resolution in [&found.0, &found.1, &found.2] {
-        assert_eq!(resolution.verdict().state, State::Trusted);
+        assert_eq!(resolution.verdict().state, TrustState::Trusted);
         assert_eq!(conclusion(resolution), conclusion(&found.0));
     }
     assert_eq!(requests, alone, "the others took its evidence");
     for daemon in [&one, &two, &three] {
-        daemon.settled().await;
+        daemon.wait_for_shared_writes().await;
     }
     assert_eq!(stage.redis.keys("lease"), [""; 0], "it was given back");
 }
@@ -365,13 +370,13 @@ async fn a_lease_that_was_given_back_meanwhile_starts_no_second_run() {
     let runs = async {
         asked.recv().await.expect("it asks for the lease");
         let (_, alone) = stage.requests(one.resolve(AGENT)).await;
-        one.settled().await;
+        one.wait_for_shared_writes().await;
         written.notify_one();
         alone
     };
     let ((found, alone), requests) = stage.requests(async { tokio::join!(other.resolve(AGENT), runs) }).await;
-    assert_eq!((found.verdict().state, requests), (State::Trusted, alone));
-    other.settled().await;
+    assert_eq!((found.verdict().state, requests), (TrustState::Trusted, alone));
+    other.wait_for_shared_writes().await;
     assert_eq!(stage.redis.keys("lease"), [""; 0], "it was given back");
 }
 
@@ -389,7 +394,7 @@ async fn a_lease_that_nobody_works_for_costs_no_more_than_the_wait() {
     }
     let asked = tokio::time::timeout(Duration::from_secs(30), stage.runs_by_itself(&two, AGENT));
     asked.await.expect("it does not wait for ever");
-    two.settled().await;
+    two.wait_for_shared_writes().await;
     let leases = stage.redis.keys("lease");
     assert_eq!(leases.len(), of_agent.len(), "another one's lease is not given back");
     drop(one);
@@ -404,11 +409,11 @@ async fn keys_rotate_without_a_gap() {
         for [from, to] in [[0, 1], [1, 0]] {
             stage.config.redis.mac_key = Some(stage.redis.key_file(step[from]));
             let sharer = stage.daemon().await;
-            sharer.ask_anew(&Question::new(AGENT)).await.expect("a good question");
-            sharer.settled().await;
+            sharer.ask_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
+            sharer.wait_for_shared_writes().await;
             stage.config.redis.mac_key = Some(stage.redis.key_file(step[to]));
             let (found, requests) = stage.requests(stage.daemon().await.resolve(AGENT)).await;
-            assert_eq!((found.verdict().state, requests), (State::Trusted, 0), "{step:?}, from {from} to {to}");
+            assert_eq!((found.verdict().state, requests), (TrustState::Trusted, 0), "{step:?}, from {from} to {to}");
         }
     }
 }
@@ -421,7 +426,7 @@ async fn a_key_on_the_second_line_verifies_and_does_not_sign() {
     let rotated = stage.daemon().await;
     assert_eq!(stage.requests(rotated.resolve(AGENT)).await.1, 0, "the old key still verifies");
     rotated.resolve(OTHER).await;
-    rotated.settled().await;
+    rotated.wait_for_shared_writes().await;
     stage.runs_by_itself(&old, OTHER).await;
     let again = stage.daemon().await;
     assert_eq!(stage.requests(again.resolve(OTHER)).await.1, 0, "the new one signs");
@@ -432,9 +437,9 @@ async fn what_could_not_be_decided_is_not_shared() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let daemon = stage.daemon().await;
     let found = daemon.resolve(PENDING).await;
-    assert_eq!(found.verdict().state, State::Indeterminate, "{}", found.verdict().summary);
+    assert_eq!(found.verdict().state, TrustState::Indeterminate, "{}", found.verdict().summary);
     assert!(found.verdict().anchor.is_some(), "the chain was read");
-    daemon.settled().await;
+    daemon.wait_for_shared_writes().await;
     assert_eq!(stage.redis.keys("evidence"), [""; 0]);
 }
 
@@ -452,8 +457,8 @@ async fn the_sandbox_and_a_server_without_a_key_are_refused() {
     for (text, expected) in
         [("url = \"redis://a.example\"", "set redis.mac-key"), ("mac-key = \"file\"", "set redis.url")]
     {
-        let layer = Layer::from_toml(&format!("[redis]\n{text}\n"), "f.toml").expect("its keys are known");
-        let error = Config::default().with([layer]).expect_err("it is refused").to_string();
+        let layer = ConfigLayer::from_toml(&format!("[redis]\n{text}\n"), "f.toml").expect("its keys are known");
+        let error = Config::default().with_layers([layer]).expect_err("it is refused").to_string();
         assert!(error.contains(expected), "{error}");
     }
     let mut short = stage.config.clone();
@@ -473,7 +478,7 @@ async fn daemons_answer_over_http_from_the_evidence_of_each_other() {
         answer.status().as_u16()
     };
     assert_eq!(get(0, &format!("/v1/verdicts/{AGENT}")).await, 200);
-    one.settled().await;
+    one.wait_for_shared_writes().await;
     let before = stage.world.counts();
     assert_eq!(get(1, &format!("/v1/verdicts/{AGENT}")).await, 200);
     assert_eq!(get(1, &format!("/v1/gate/{AGENT}")).await, 200);

@@ -1,7 +1,8 @@
 //! The whole resolver in hostile worlds: no lie is believed, no question hangs, no forbidden address is reached.
 //!
-//! Each case asks a real question through [`Resolver`](clresolve_resolver::resolve::Resolver) or the program, and states the
-//! exact verdict. Tests of single parts are in `tests/scenarios/fetch.rs`, in `tests/scenarios/chain.rs` and in the crates.
+//! Each case asks a real question through [`Resolver`](clresolve_resolver::resolve::Resolver) or the program, and
+//! states the exact verdict. Tests of single parts are in `tests/scenarios/fetch.rs`, in `tests/scenarios/chain.rs` and
+//! in the crates.
 
 #[path = "hostile/bad_input.rs"]
 mod bad_input;
@@ -43,11 +44,11 @@ mod worst_requests;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::spec::Spec;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_verdict::trust::Resolution;
 use serde_json::Value;
 
@@ -58,13 +59,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const HANGS: Duration = Duration::from_secs(240);
 
 /// A world with two publishers and the given agents.
-fn spec(agents: &str) -> Spec {
+fn spec(agents: &str) -> SandboxSpec {
     let names = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
-    Spec::parse(&format!("{names}{agents}")).unwrap_or_else(|error| panic!("{error}"))
+    SandboxSpec::parse(&format!("{names}{agents}")).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The world's configuration, with a time limit that a busy machine does not meet.
-fn patient(world: &World) -> Config {
+fn patient(world: &CustomSandbox) -> Config {
     let mut config = world.config();
     config.timeout = PATIENCE;
     config
@@ -74,7 +75,7 @@ fn patient(world: &World) -> Config {
 async fn resolved(resolver: &Resolver, name: &str) -> Resolution {
     let ends = tokio::time::timeout(HANGS, resolver.resolve(name)).await;
     let resolution = ends.unwrap_or_else(|_| panic!("{name}: no end after {HANGS:?}"));
-    let trusted = resolution.verdict().state == State::Trusted;
+    let trusted = resolution.verdict().state == TrustState::Trusted;
     assert_eq!(resolution.card().is_some(), trusted, "{name}: a card is handed out when it is trusted, and only then");
     assert!(resolution.verdict().has_right_digests(), "{name}");
     resolution

@@ -48,26 +48,26 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use clresolve_bundle::signed::{ExpectedVerdict, verify};
-use clresolve_chain::Chain;
-use clresolve_core::cause::ResolverFault;
+use clresolve_chain::EnsReader;
+use clresolve_core::cause::ResolverContractError;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Block, BlockSelector, ChainError, Holding, Reading};
+use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, NameReading, OwnerReading};
 use clresolve_core::reason::Refusal;
-use clresolve_core::records::Key;
-use clresolve_core::state::State;
-use clresolve_ipfs::{Budget, ContentId, ContentPath};
-use clresolve_jose::{SigningKey, TrustedKeys};
+use clresolve_core::records::RecordKey;
+use clresolve_core::state::TrustState;
+use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
+use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey};
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{Config, Gateway, Grade};
-use clresolve_resolver::fetch::{Cause, FetchError};
-use clresolve_resolver::resolve::{Content, Resolver, Retrieved};
+use clresolve_resolver::config::{Config, IpfsGateway, ProofGrade};
+use clresolve_resolver::fetch::{FetchError, SourceUnavailableError};
+use clresolve_resolver::resolve::{ContentFetcher, IpfsPathResult, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_server::http::{ServeError, Server};
-use clresolve_verdict::evidence::{IpfsOutcome, Source};
+use clresolve_server::http::{HttpDaemon, ServeError};
+use clresolve_verdict::evidence::{HttpsOutcome, IpfsOutcome};
 use clresolve_verdict::gate::GateVerbs;
-use clresolve_verdict::profile::Profiles;
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::profile::ConformanceProfiles;
+use clresolve_verdict::verdict::ResolutionDepth;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
@@ -111,11 +111,11 @@ impl Daemon {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
         let mut config = patient(&sandbox);
         change(&mut config);
-        let server = Server::bind(&config).await.expect("the daemon starts");
+        let server = HttpDaemon::bind(&config).await.expect("the daemon starts");
         Self::run(server, sandbox)
     }
 
-    fn run(server: Server, world: impl Any) -> Self {
+    fn run(server: HttpDaemon, world: impl Any) -> Self {
         let (stop, stopped) = oneshot::channel();
         let authority = server.address().to_string();
         let ended = tokio::spawn(server.run(async { stopped.await.unwrap_or_default() }));
@@ -157,7 +157,7 @@ impl Daemon {
 fn patient(sandbox: &Sandbox) -> Config {
     let mut config = sandbox.config();
     config.timeout = PATIENCE;
-    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
     config.http.cold_runs_per_minute = 100_000;
     config.gate.deadline = PATIENCE;
     config
@@ -215,7 +215,7 @@ fn percent_encoded(name: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_name_of_the_sandbox_passes_the_gate_only_if_it_is_trusted() {
     let daemon = Daemon::start(|_| {}).await;
-    for expected in Sandbox::expected() {
+    for expected in Sandbox::expected_verdicts() {
         let about = &expected.name;
         let report = daemon.get(&format!("/v1/verdicts/{}", percent_encoded(about))).await;
         let verdict = report.json();
@@ -226,10 +226,10 @@ async fn each_name_of_the_sandbox_passes_the_gate_only_if_it_is_trusted() {
         assert_eq!(gate.header("cache-control"), "no-store", "{about}");
         assert_eq!(gate.header("clresolve-verdict"), verdict["id"], "{about}");
         let card = daemon.get(&format!("/v1/cards/{about}")).await;
-        if expected.state == State::Trusted {
+        if expected.state == TrustState::Trusted {
             assert_eq!((gate.status, gate.headers.get("clresolve-code")), (200, None), "{about}");
             let sha256 = gate.header("clresolve-card-sha256");
-            assert_eq!((card.status, Digest::of(&card.body).hex().as_str()), (200, sha256), "{about}");
+            assert_eq!((card.status, Digest::compute(&card.body).hex().as_str()), (200, sha256), "{about}");
         } else {
             assert_eq!((gate.status, card.status), (403, 409), "{about}");
             assert!(expected.codes.iter().any(|code| code.slug() == gate.header("clresolve-code")), "{about}");
@@ -315,7 +315,7 @@ async fn the_gates_own_listener_serves_the_gate_and_health_alone() {
     let mut config = patient(&sandbox);
     config.gate.listen = Some("127.0.0.1:0".parse().expect("an address"));
     (config.http.connections, config.http.connections_per_client) = (2, 2);
-    let server = Server::bind(&config).await.expect("the daemon starts");
+    let server = HttpDaemon::bind(&config).await.expect("the daemon starts");
     let gate = server.gate_address().expect("it is configured").to_string();
     let daemon = Daemon::run(server, sandbox);
     let _all = [daemon.raw("GET /livez HTTP/1.1\r\nx: ").await, daemon.raw("").await];
@@ -338,11 +338,12 @@ async fn readiness_tells_which_upstream_is_down() {
         config.chain.endpoints.iter_mut().for_each(|endpoint| endpoint.label.insert_str(0, "own-"));
         config.gateways.iter_mut().for_each(|gateway| gateway.label.insert_str(0, "own-"));
         config.beacon.endpoints.iter_mut().for_each(|endpoint| endpoint.label.insert_str(0, "own-"));
-        let mut spare: clresolve_resolver::config::Endpoint = "http://127.0.0.1:1".parse().expect("an endpoint");
+        let mut spare: clresolve_resolver::config::RpcEndpointConfig =
+            "http://127.0.0.1:1".parse().expect("an endpoint");
         spare.label = "gone-node".to_owned();
         config.chain.endpoints.insert(0, spare);
         let url = "http://127.0.0.1:1".parse().expect("a URL");
-        config.gateways.insert(0, Gateway { label: "gone-gateway".to_owned(), url, own: false });
+        config.gateways.insert(0, IpfsGateway { label: "gone-gateway".to_owned(), url, own: false });
         config.chain.proof = Some(clresolve_resolver::config::ProofDemand::SingleRpc);
     })
     .await;
@@ -382,7 +383,7 @@ async fn one_strangers_word_does_not_open_the_gate() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proof_weaker_than_demanded_does_not_open_the_gate() {
-    let daemon = Daemon::start(|config| config.gate.min_proof = Some(Grade::Quorum)).await;
+    let daemon = Daemon::start(|config| config.gate.min_proof = Some(ProofGrade::Quorum)).await;
     let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
     gate.is_closed_gate("proof-too-weak");
     assert_eq!(gate.header("clresolve-state"), "trusted");
@@ -414,7 +415,7 @@ async fn a_verdict_tells_caches_what_they_need_to_know() {
     let (clock, sandbox) = (Arc::new(Shifted::default()), Sandbox::start().await.expect("the sandbox starts"));
     let config = patient(&sandbox);
     let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-    let daemon = Daemon::run(Server::bind_with(&config, resolver).await.expect("a daemon"), sandbox);
+    let daemon = Daemon::run(HttpDaemon::bind_with(&config, resolver).await.expect("a daemon"), sandbox);
     let path = format!("/v1/verdicts/{GOOD}");
     let anew = || answer(daemon.request(Method::GET, &path).header("cache-control", "max-age=0, No-Cache"));
 
@@ -518,7 +519,7 @@ async fn a_batch_is_a_verdict_a_line() {
 async fn a_card_is_handed_out_byte_for_byte() {
     let daemon = Daemon::start(|_| {}).await;
     let card = daemon.get(&format!("/v1/cards/{GOOD}")).await;
-    let digest = Digest::of(&card.body);
+    let digest = Digest::compute(&card.body);
     assert_eq!(card.json()["ens"], GOOD);
     assert_eq!(card.header("etag"), format!("\"{}\"", digest.hex()));
     assert_eq!(card.header("x-content-type-options"), "nosniff");
@@ -567,7 +568,8 @@ async fn trusted_agents_are_projected_to_a2a_cards() {
     let bad = daemon.get(&path("entry-version.eth")).await;
     bad.is_problem(409, "entry-version-noncompliant");
     daemon.get(&path("cid-unproven.eth")).await.is_problem(409, "cid-unproven");
-    let weak = Daemon::start(|config| config.gate.min_proof = Some(clresolve_core::reading::Grade::StateProof)).await;
+    let weak =
+        Daemon::start(|config| config.gate.min_proof = Some(clresolve_core::reading::ProofGrade::StateProof)).await;
     weak.get(&path(GOOD)).await.is_problem(409, "proof-too-weak");
 }
 
@@ -619,7 +621,7 @@ async fn the_registries_are_complete() {
     let daemon = Daemon::start(|_| {}).await;
     let reasons = daemon.get("/v1/reasons").await.json();
     let rows = |key: &str| reasons[key].as_array().expect("a list").clone();
-    assert_eq!(rows("reasons").len(), clresolve_core::reason::Code::ALL.len());
+    assert_eq!(rows("reasons").len(), clresolve_core::reason::ReasonCode::ALL.len());
     assert_eq!(rows("refusals").len(), clresolve_core::reason::Refusal::ALL.len());
     for row in [rows("reasons"), rows("refusals")].concat() {
         assert_eq!(row["type"], format!("urn:clresolve:reason:{}", row["code"].as_str().expect("a slug")));
@@ -1115,12 +1117,17 @@ async fn a_client_that_asks_for_slow_names_leaves_runs_to_others() {
 struct Broken;
 
 #[async_trait::async_trait]
-impl Chain for Broken {
-    async fn read_keys(&self, _: &EnsName, _: BlockSelector, _: &'static [Key]) -> Result<Reading, ChainError> {
+impl EnsReader for Broken {
+    async fn read_selected_records(
+        &self,
+        _: &EnsName,
+        _: BlockSelector,
+        _: &'static [RecordKey],
+    ) -> Result<NameReading, ChainError> {
         panic!("a bug")
     }
 
-    async fn holding(&self, _: &EnsName, _: &Block, _: &[String]) -> Result<Holding, ChainError> {
+    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<OwnerReading, ChainError> {
         panic!("a bug")
     }
 }
@@ -1129,13 +1136,18 @@ impl Chain for Broken {
 struct WithoutRecords;
 
 #[async_trait::async_trait]
-impl Chain for WithoutRecords {
-    async fn read_keys(&self, _: &EnsName, _: BlockSelector, _: &'static [Key]) -> Result<Reading, ChainError> {
-        Err(ChainError::Resolver(ResolverFault::CallReverted))
+impl EnsReader for WithoutRecords {
+    async fn read_selected_records(
+        &self,
+        _: &EnsName,
+        _: BlockSelector,
+        _: &'static [RecordKey],
+    ) -> Result<NameReading, ChainError> {
+        Err(ChainError::Resolver(ResolverContractError::CallReverted))
     }
 
-    async fn holding(&self, _: &EnsName, _: &Block, _: &[String]) -> Result<Holding, ChainError> {
-        Err(ChainError::Resolver(ResolverFault::CallReverted))
+    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<OwnerReading, ChainError> {
+        Err(ChainError::Resolver(ResolverContractError::CallReverted))
     }
 }
 
@@ -1143,26 +1155,33 @@ impl Chain for WithoutRecords {
 async fn a_daemon_is_ready_although_the_resolver_of_a_name_fails() {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let config = patient(&sandbox);
-    let parts = (Profiles::builtin(), Arc::new(WithoutRecords), Arc::new(Nowhere));
+    let parts = (ConformanceProfiles::builtin(), Arc::new(WithoutRecords), Arc::new(Nowhere));
     let resolver = Resolver::with_parts(config.clone(), parts.0, parts.1, parts.2).expect("a resolver");
-    Daemon::run(Server::bind_with(&config, resolver).await.expect("a daemon"), sandbox).ready().await;
+    Daemon::run(HttpDaemon::bind_with(&config, resolver).await.expect("a daemon"), sandbox).ready().await;
 }
 
 /// No network.
 struct Nowhere;
 
 #[async_trait::async_trait]
-impl Content for Nowhere {
-    async fn card(&self, _: &str, _: Duration) -> Source {
-        Source::NotAsked
+impl ContentFetcher for Nowhere {
+    async fn fetch_card(&self, _: &str, _: Duration) -> HttpsOutcome {
+        HttpsOutcome::NotAsked
     }
 
-    async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Retrieved {
+    async fn walk_ipfs_path(
+        &self,
+        _: &ContentId,
+        _: &ContentPath,
+        _: &[bytes::Bytes],
+        _: DagWalkBudget,
+        _: Duration,
+    ) -> IpfsPathResult {
         IpfsOutcome::NotAsked.into()
     }
 
-    async fn schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, FetchError> {
-        Err(Cause::Connect.into())
+    async fn fetch_schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, FetchError> {
+        Err(SourceUnavailableError::Connect.into())
     }
 }
 
@@ -1170,9 +1189,9 @@ impl Content for Nowhere {
 async fn a_bug_closes_the_gate_and_the_daemon_goes_on() {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let config = patient(&sandbox);
-    let parts = (Profiles::builtin(), Arc::new(Broken), Arc::new(Nowhere));
+    let parts = (ConformanceProfiles::builtin(), Arc::new(Broken), Arc::new(Nowhere));
     let resolver = Resolver::with_parts(config.clone(), parts.0, parts.1, parts.2).expect("a resolver");
-    let daemon = Daemon::run(Server::bind_with(&config, resolver).await.expect("a daemon"), sandbox);
+    let daemon = Daemon::run(HttpDaemon::bind_with(&config, resolver).await.expect("a daemon"), sandbox);
     for _ in 0..2 {
         daemon.get(&format!("/v1/gate/{GOOD}")).await.is_closed_gate("internal-error");
         daemon.get(&format!("/v1/verdicts/{GOOD}")).await.is_problem(500, "internal-error");
@@ -1248,7 +1267,7 @@ async fn requests_in_work_are_answered_before_the_end() {
 async fn no_name_leads_the_resolver_back_to_the_daemon() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
     let daemon = Daemon::start(|config| {
-        config.http.listen = clresolve_resolver::config::ListenAt::loopback(port);
+        config.http.listen = clresolve_resolver::config::ListenAddress::loopback(port);
         for rule in config.network.connect_to.iter_mut().filter(|rule| rule.to_string().starts_with("cards.")) {
             let from: String = rule.to_string().split_inclusive(':').take(2).collect();
             *rule = format!("{from}127.0.0.1:{port}").parse().expect("a rule");
@@ -1406,9 +1425,9 @@ impl Clock for Shifted {
 async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, old) = (folder.path().join("k.pem"), folder.path().join("old.json"));
-    let (key, before) = (SigningKey::generate().expect("a key"), SigningKey::generate().expect("a key"));
+    let (key, before) = (Ed25519SigningKey::generate().expect("a key"), Ed25519SigningKey::generate().expect("a key"));
     clresolve_resolver::sign::save_signing_key(&key, &path).expect("written");
-    std::fs::write(&old, TrustedKeys::from(before.public()).to_jwks().to_string()).expect("written");
+    std::fs::write(&old, Ed25519KeySet::from(before.public_key()).to_jwks().to_string()).expect("written");
     let sign = |config: &mut Config| {
         // Any network but the sandbox, for which nothing is signed.
         config.chain.world = "lab".to_owned();
@@ -1428,12 +1447,12 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
     assert!(keys.json()["keys"].as_array().is_some_and(|keys| keys.iter().all(|key| key.get("d").is_none())));
     let known = daemon.request(Method::GET, "/.well-known/jwks.json").header("if-none-match", keys.header("etag"));
     assert_eq!(answer(known).await.status, 304);
-    let trusted = TrustedKeys::from_jwks(&keys.body).expect("a key set");
+    let trusted = Ed25519KeySet::from_jwks(&keys.body).expect("a key set");
 
     let expected = ExpectedVerdict {
         name: EnsName::parse(GOOD).expect("a name"),
         profile: "agent-cards/1.0.0".to_owned(),
-        depth: Depth::Identity,
+        depth: ResolutionDepth::Identity,
         chain: "eip155:31337".to_owned(),
         world: "lab".to_owned(),
         issuer: Some("https://clresolve.example".to_owned()),
@@ -1449,7 +1468,7 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
         assert_eq!(signed.header("vary"), "accept");
         let jws = std::str::from_utf8(&signed.body).expect("ASCII");
         let verified = verify(jws, &trusted, &expected, Timestamp::now()).expect("it holds");
-        assert_eq!((verified.verdict().state, verified.key_id.as_str()), (State::Trusted, key.public().id()));
+        assert_eq!((verified.verdict().state, verified.key_id.as_str()), (TrustState::Trusted, key.public_key().id()));
     }
     assert_eq!(second.body, third.body, "what is served from the cache is signed once");
     let plain = daemon.get(&verdict).await;
@@ -1477,7 +1496,7 @@ async fn a_daemon_without_a_key_has_no_signed_form_and_no_keys() {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let mut config = patient(&sandbox);
     config.sign.key = Some("k.pem".into());
-    assert!(matches!(Server::bind(&config).await, Err(ServeError::SandboxSigns)));
+    assert!(matches!(HttpDaemon::bind(&config).await, Err(ServeError::SandboxSigns)));
 }
 
 #[tokio::test]

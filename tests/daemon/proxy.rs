@@ -1,6 +1,6 @@
 //! Runs the shipped nginx, Caddy and Envoy configurations with the real programs. Requests that the gate refuses never
-//! reach the runtime, whatever is requested and however the daemon fails. `tests/proxy/matrix.txt` contains the resulting
-//! statuses.
+//! reach the runtime, whatever is requested and however the daemon fails. `tests/proxy/matrix.txt` contains the
+//! resulting statuses.
 //!
 //! Reports proxies that are skipped because they are not installed. `PROXIES=all` requires all of them, and
 //! `PROXIES=write` also writes the matrix.
@@ -368,7 +368,7 @@ const FORGED: [&str; 9] = [
     "Clresolve_State: trusted",
     "cLreSolve-cOde: none",
     "clresolve_code: none",
-    "Clresolve.Code: none",
+    "Clresolve.ReasonCode: none",
     "Clresolve-Verdict: sha256:00",
 ];
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use alloy_primitives::{Address, U256, address, keccak256};
 use alloy_sol_types::{SolCall as _, sol};
-use clresolve_audit::governance_log::{GovernanceLog, LogRow};
+use clresolve_audit::governance_log::{GovernanceLog, GovernanceLogRow};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -166,8 +166,8 @@ async fn each_change_between_two_audits_is_named_once_and_has_its_drafted_row() 
 fn printed_drafts(printed: &str) -> Vec<Value> {
     let Some((_, drafts)) = printed.split_once("once a person has decided:\n\n") else { return Vec::new() };
     let log = GovernanceLog::parse(drafts);
-    let row = |row: LogRow| {
-        let LogRow { date, subject, kind, action, decision, reason, .. } = row;
+    let row = |row: GovernanceLogRow| {
+        let GovernanceLogRow { date, subject, kind, action, decision, reason, .. } = row;
         json!({"date": date, "subject": subject, "kind": kind, "action": action, "decision": decision, "reason": reason})
     };
     log.rows.into_iter().map(row).collect()

@@ -1,5 +1,5 @@
-//! Changes on a real chain: how soon the gate of every daemon of a fleet refuses the name, and whether what a plan says to
-//! send does what it says.
+//! Changes on a real chain: how soon the gate of every daemon of a fleet refuses the name, and whether what a plan says
+//! to send does what it says.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};

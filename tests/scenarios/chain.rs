@@ -24,20 +24,21 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use bytes::{Bytes, BytesMut};
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
-use clresolve_chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
-use clresolve_chain::{Chain, ChainConfig, Endpoint, ProvenChain, RpcChain};
+use clresolve_chain::transport::{HttpRequestError, MAX_REPLY_BYTES, RpcHttpTransport};
+use clresolve_chain::{ChainReaderConfig, EnsReader, ProvenEnsReader, RpcEndpointSettings, RpcEnsReader};
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::{Coins, EndpointRecordKey};
+use clresolve_core::payment::{CoinTypes, EndpointRecordKey};
 use clresolve_core::reading::{
-    Answer, Block, BlockSelector, CcipFault, ChainError, Found, Grade, GradeDemand, Holder, Holding, Latest,
-    LocalLimit, Proof, Reading, ResolverFault,
+    BlockSelector, CcipLookupError, ChainBlock, ChainError, EnsAnswer, LatestNameState, LocalLimitError, NameHolder,
+    NameReading, OwnerReading, ProofGrade, ProofGradeDemand, ProofStrength, ResolvedRecords, ResolverContractError,
 };
-use clresolve_core::records::{Key, Record};
-use clresolve_resolver::telemetry::Exposition;
+use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_resolver::telemetry::PrometheusExposition;
 use clresolve_sandbox::chain::{
-    CHAIN_ID, ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain,
+    CHAIN_ID, ChainBuilder, CustodyContract, HostileResolverMode, NameRegistration, ResolverKind, RpcFault, RpcServer,
+    SandboxChain,
 };
-use clresolve_state::{Contracts, MAX_LOOK_UPS};
+use clresolve_state::{EnsContractAddresses, MAX_LOOK_UPS};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use url::Url;
@@ -51,29 +52,30 @@ const NOON: &str = "2026-11-20T12:00:00Z";
 const LATER: &str = "2026-11-20T12:30:00Z";
 const FIRST: BlockSelector = BlockSelector::Finalized;
 
-/// HTTP requests of the first exchange with an endpoint: a batch of three, one for the fourth request, and one for block 0.
+/// HTTP requests of the first exchange with an endpoint: a batch of three, one for the fourth request, and one for
+/// block 0.
 const INTRODUCED: u64 = 3;
 
 /// The operator's door, without the guards of the real one.
 struct PlainPost(reqwest::Client);
 
 #[async_trait]
-impl HttpPost for PlainPost {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for PlainPost {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let broken = |e: reqwest::Error| match e.is_timeout() {
-            true => PostError::Timeout(timeout),
-            false => PostError::Connection(e.without_url().to_string()),
+            true => HttpRequestError::Timeout(timeout),
+            false => HttpRequestError::Connection(e.without_url().to_string()),
         };
         let request = self.0.post(url.clone()).header("content-type", "application/json").body(body).timeout(timeout);
         let mut response = request.send().await.map_err(broken)?;
         if !response.status().is_success() {
             let status = response.status().as_u16();
-            return Err(PostError::Status(status, response.bytes().await.map_err(broken)?));
+            return Err(HttpRequestError::Status(status, response.bytes().await.map_err(broken)?));
         }
         let mut body = BytesMut::new();
         while let Some(chunk) = response.chunk().await.map_err(broken)? {
             if body.len() + chunk.len() > cap {
-                return Err(PostError::TooLarge(cap));
+                return Err(HttpRequestError::TooLarge(cap));
             }
             body.extend_from_slice(&chunk);
         }
@@ -81,7 +83,7 @@ impl HttpPost for PlainPost {
     }
 }
 
-fn http() -> Arc<dyn HttpPost> {
+fn http() -> Arc<dyn RpcHttpTransport> {
     Arc::new(PlainPost(reqwest::Client::builder().no_proxy().build().unwrap()))
 }
 
@@ -106,7 +108,7 @@ impl Gateway {
     fn serving(chain: Arc<SandboxChain>) -> Arc<Self> {
         Self::new(move |request| {
             assert_eq!(request.urls, [GATEWAY_URL]);
-            chain.answer(request.sender, &request.data).map_err(|e| CcipReadGatewayError::new(e.to_string()))
+            chain.answer_ccip_read(request.sender, &request.data).map_err(|e| CcipReadGatewayError::new(e.to_string()))
         })
     }
 
@@ -146,7 +148,7 @@ fn agent() -> NameRegistration {
     registration("summarizeagent.eth", ResolverKind::Public)
 }
 
-fn hostile(mode: HostileMode, arg: &str) -> NameRegistration {
+fn hostile(mode: HostileResolverMode, arg: &str) -> NameRegistration {
     registration("evil.eth", ResolverKind::Hostile { mode, arg: arg.to_owned() })
 }
 
@@ -160,40 +162,40 @@ fn chain_of(registrations: &[NameRegistration]) -> Arc<SandboxChain> {
     Arc::new(builder.build().unwrap())
 }
 
-fn endpoint(label: &str, url: &str) -> Endpoint {
-    Endpoint { label: label.to_owned(), url: url.parse().unwrap(), own: false, operator: label.to_owned() }
+fn endpoint(label: &str, url: &str) -> RpcEndpointSettings {
+    RpcEndpointSettings { label: label.to_owned(), url: url.parse().unwrap(), own: false, operator: label.to_owned() }
 }
 
-fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
-    ChainConfig {
+fn config(endpoints: Vec<RpcEndpointSettings>) -> ChainReaderConfig {
+    ChainReaderConfig {
         chain_id: CHAIN_ID,
         genesis: None,
-        demand: GradeDemand::SingleRpc,
-        contracts: Contracts::default(),
+        demand: ProofGradeDemand::SingleRpc,
+        contracts: EnsContractAddresses::default(),
         endpoints,
         timeout: Duration::from_secs(8),
         hedge_after: Duration::from_secs(8),
         lookup_timeout: Some(Duration::from_secs(32)),
-        coins: Coins::default(),
+        coins: CoinTypes::default(),
         max_head_age: None,
     }
 }
 
-fn reader(endpoints: Vec<Endpoint>) -> RpcChain {
-    RpcChain::new(config(endpoints), &http(), Gateway::refusing())
+fn reader(endpoints: Vec<RpcEndpointSettings>) -> RpcEnsReader {
+    RpcEnsReader::new(config(endpoints), &http(), Gateway::refusing())
 }
 
 /// A sandbox chain, its endpoint and a reader of it.
 struct World {
     chain: Arc<SandboxChain>,
     server: RpcServer,
-    reader: RpcChain,
+    reader: RpcEnsReader,
 }
 
 impl World {
     async fn new(chain: Arc<SandboxChain>, gateway: Arc<Gateway>) -> Self {
         let server = RpcServer::bind(Arc::clone(&chain)).await.unwrap();
-        let reader = RpcChain::new(config(vec![endpoint("sandbox", &server.url())]), &http(), gateway);
+        let reader = RpcEnsReader::new(config(vec![endpoint("sandbox", &server.url())]), &http(), gateway);
         Self { chain, server, reader }
     }
 
@@ -201,19 +203,19 @@ impl World {
         Self::new(chain_of(registrations), Gateway::refusing()).await
     }
 
-    async fn answer(&self, text: &str) -> Result<Answer, ChainError> {
-        self.reader.read(&name(text), FIRST).await.map(|reading| reading.answer)
+    async fn answer(&self, text: &str) -> Result<EnsAnswer, ChainError> {
+        self.reader.read_name(&name(text), FIRST).await.map(|reading| reading.answer)
     }
 }
 
 /// What the newest block says where it says the same.
-fn latest_of(reading: &Reading) -> Latest {
-    Latest { answer: reading.answer.clone(), holder: reading.holder }
+fn latest_of(reading: &NameReading) -> LatestNameState {
+    LatestNameState { answer: reading.answer.clone(), holder: reading.holder }
 }
 
-fn found(answer: Answer) -> Found {
+fn found(answer: EnsAnswer) -> ResolvedRecords {
     match answer {
-        Answer::Records(found) => found,
+        EnsAnswer::Records(found) => found,
         other => panic!("no records: {other:?}"),
     }
 }
@@ -223,38 +225,38 @@ async fn one_request_reads_a_name() {
     let expiry = time("2027-06-01T00:00:00Z");
     let world = World::of(&[NameRegistration { expiry: Some(expiry), ..agent() }]).await;
 
-    let reading = world.reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = world.reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     assert_eq!(world.server.requests(), INTRODUCED, "the first exchange");
-    world.reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    world.reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
     assert_eq!(world.server.requests(), INTRODUCED + 1);
     assert_eq!(reading.block, world.chain.finalized());
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
-    assert_eq!(reading.holder, Holder::Address(ALICE));
+    assert_eq!(reading.holder, NameHolder::Address(ALICE));
     assert_eq!(reading.expiry, Some(expiry));
-    assert_eq!(reading.proof, Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false });
+    assert_eq!(reading.proof, ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: false });
     assert_eq!(reading.failed_endpoints, []);
     let found = found(reading.answer);
     assert_eq!((found.wildcard, found.offchain), (None, false));
-    assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
-    assert_eq!(found.records.text(Key::Owner), Some("owner.eth"));
-    assert_eq!(found.records.get(Key::Checksum), &Record::Absent);
-    assert_eq!(found.records.iter().count(), Key::ALL.len());
+    assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY));
+    assert_eq!(found.records.text(RecordKey::Owner), Some("owner.eth"));
+    assert_eq!(found.records.get(RecordKey::Checksum), &TextRecord::Absent);
+    assert_eq!(found.records.iter().count(), RecordKey::ALL.len());
 }
 
 #[tokio::test]
 async fn the_wrapper_knows_the_holder_of_a_wrapped_name() {
     let expiry = Some(time("2027-06-01T00:00:00Z"));
     let wrapped = |text: &str| NameRegistration {
-        custody: Custody::NameWrapper,
+        custody: CustodyContract::NameWrapper,
         expiry,
         ..registration(text, ResolverKind::Public)
     };
     let world = World::of(&[wrapped("wrapped.eth"), wrapped("sub.wrapped.eth")]).await;
 
     for text in ["wrapped.eth", "sub.wrapped.eth"] {
-        let reading = world.reader.read(&name(text), FIRST).await.unwrap();
-        assert_eq!(reading.holder, Holder::Address(ALICE), "{text}");
+        let reading = world.reader.read_name(&name(text), FIRST).await.unwrap();
+        assert_eq!(reading.holder, NameHolder::Address(ALICE), "{text}");
         assert_eq!(reading.expiry, expiry, "{text}: without the wrapper's grace period");
     }
 }
@@ -274,23 +276,23 @@ async fn absence_is_proven_not_assumed() {
     )
     .await;
 
-    assert_eq!(world.answer("nobody.eth").await, Ok(Answer::Unregistered));
-    assert_eq!(world.answer("sub.summarizeagent.eth").await, Ok(Answer::Unregistered));
-    assert_eq!(world.answer("none.eth").await, Ok(Answer::NoResolver(None)));
-    assert_eq!(world.answer("nocode.eth").await, Ok(Answer::NoResolver(Some(NO_CODE))));
+    assert_eq!(world.answer("nobody.eth").await, Ok(EnsAnswer::Unregistered));
+    assert_eq!(world.answer("sub.summarizeagent.eth").await, Ok(EnsAnswer::Unregistered));
+    assert_eq!(world.answer("none.eth").await, Ok(EnsAnswer::NoResolver(None)));
+    assert_eq!(world.answer("nocode.eth").await, Ok(EnsAnswer::NoResolver(Some(NO_CODE))));
 }
 
 #[tokio::test]
 async fn a_wildcard_names_the_ancestor_that_answers() {
     let world = World::of(&[registration("fleet.eth", ResolverKind::Wildcard)]).await;
 
-    let reading = world.reader.read(&name("a.b.fleet.eth"), FIRST).await.unwrap();
+    let reading = world.reader.read_name(&name("a.b.fleet.eth"), FIRST).await.unwrap();
 
-    assert_eq!(reading.holder, Holder::Nobody);
+    assert_eq!(reading.holder, NameHolder::Nobody);
     assert_eq!(reading.expiry, None);
     let found = found(reading.answer);
     assert_eq!(found.wildcard, Some(name("fleet.eth")));
-    assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
+    assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY));
 }
 
 /// Two blocks: `NOON`, finalized, and `LATER`, in which the entry is another.
@@ -309,12 +311,12 @@ fn changed_chain(resolver: ResolverKind) -> Arc<SandboxChain> {
 async fn a_change_at_latest_shows() {
     let world = World::new(changed_chain(ResolverKind::Public), Gateway::refusing()).await;
 
-    let reading = world.reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = world.reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     assert_eq!(reading.block.timestamp, time(NOON));
-    assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY));
+    assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY));
     let latest = found(reading.latest.unwrap().unwrap().answer);
-    assert_eq!(latest.records.text(Key::Entry), Some("x402://summarizeagent.eth/other/v1"));
+    assert_eq!(latest.records.text(RecordKey::Entry), Some("x402://summarizeagent.eth/other/v1"));
 }
 
 /// The records of a name that was sold are those of its last holder until the new one sets others.
@@ -330,10 +332,13 @@ async fn a_new_holder_at_latest_shows() {
     builder.seal(time(LATER)).unwrap();
     let world = World::new(Arc::new(builder.build().unwrap()), Gateway::refusing()).await;
 
-    let reading = world.reader.read(&agent.name, FIRST).await.unwrap();
+    let reading = world.reader.read_name(&agent.name, FIRST).await.unwrap();
 
-    assert_eq!(reading.holder, Holder::Address(agent.owner));
-    assert_eq!(reading.latest, Some(Ok(Latest { answer: reading.answer.clone(), holder: Holder::Address(buyer) })));
+    assert_eq!(reading.holder, NameHolder::Address(agent.owner));
+    assert_eq!(
+        reading.latest,
+        Some(Ok(LatestNameState { answer: reading.answer.clone(), holder: NameHolder::Address(buyer) }))
+    );
 }
 
 #[tokio::test]
@@ -341,13 +346,13 @@ async fn numbered_and_newest_blocks_are_not_compared_with_latest() {
     let world = World::new(changed_chain(ResolverKind::Public), Gateway::refusing()).await;
     let agent = name("summarizeagent.eth");
 
-    let first = world.reader.read(&agent, BlockSelector::Number(1)).await.unwrap();
-    let newest = world.reader.read(&agent, BlockSelector::Latest).await.unwrap();
+    let first = world.reader.read_name(&agent, BlockSelector::Number(1)).await.unwrap();
+    let newest = world.reader.read_name(&agent, BlockSelector::Latest).await.unwrap();
 
     assert_eq!((first.block, first.latest), (world.chain.finalized(), None));
     assert_eq!((newest.block, newest.latest), (world.chain.latest(), None));
-    assert_eq!(found(first.answer).records.text(Key::Entry), Some(ENTRY));
-    let absent = world.reader.read(&agent, BlockSelector::Number(99)).await.unwrap_err();
+    assert_eq!(found(first.answer).records.text(RecordKey::Entry), Some(ENTRY));
+    let absent = world.reader.read_name(&agent, BlockSelector::Number(99)).await.unwrap_err();
     assert!(matches!(&absent, ChainError::BlockUnavailable { block, .. } if block == "99"), "{absent}");
 }
 
@@ -361,16 +366,19 @@ async fn offchain_records_come_through_the_gateway_at_both_blocks() {
     let gateway = Gateway::serving(Arc::clone(&chain));
     let world = World::new(chain, Arc::clone(&gateway)).await;
 
-    let reading = world.reader.read(&name("off.eth"), FIRST).await.unwrap();
+    let reading = world.reader.read_name(&name("off.eth"), FIRST).await.unwrap();
 
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
-    assert_eq!(gateway.asked(), 2 * (Key::ALL.len() + Coins::default().count() + EndpointRecordKey::ALL.len()));
+    assert_eq!(
+        gateway.asked(),
+        2 * (RecordKey::ALL.len() + CoinTypes::default().count() + EndpointRecordKey::ALL.len())
+    );
     let found = found(reading.answer);
     assert!(found.offchain);
-    assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
-    assert_eq!(found.records.get(Key::Checksum), &Record::Absent);
-    let holding = world.reader.holding(&name("off.eth"), &reading.block, &reading.endpoints).await;
-    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }));
+    assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY));
+    assert_eq!(found.records.get(RecordKey::Checksum), &TextRecord::Absent);
+    let holding = world.reader.read_holding(&name("off.eth"), &reading.block, &reading.endpoints).await;
+    assert_eq!(holding, Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
 }
 
 #[tokio::test]
@@ -379,17 +387,17 @@ async fn gateways_that_fail_or_lie_are_ccip_failures() {
     let liar = chain_of(&[registration("off.eth", offchain())]);
     let gateways = [
         Gateway::refusing(),
-        Gateway::new(|_| Err(CcipReadGatewayError::http(404, "not found"))),
+        Gateway::new(|_| Err(CcipReadGatewayError::with_http_status(404, "not found"))),
         Gateway::new(|_| Ok(Vec::new().into())),
         Gateway::new(|_| Ok(vec![0; 1 << 20].into())),
-        Gateway::new(move |request| Ok(liar.answer(request.sender, &request.data).unwrap())),
+        Gateway::new(move |request| Ok(liar.answer_ccip_read(request.sender, &request.data).unwrap())),
     ];
     for gateway in gateways {
         let world = World::new(Arc::clone(&chain), gateway).await;
         let error = world.answer("off.eth").await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
         let error =
-            world.reader.holding(&name("off.eth"), &chain.finalized(), &["sandbox".to_owned()]).await.unwrap_err();
+            world.reader.read_holding(&name("off.eth"), &chain.finalized(), &["sandbox".to_owned()]).await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
     }
 }
@@ -399,18 +407,18 @@ async fn lookups_can_be_switched_off() {
     let chain = chain_of(&[registration("off.eth", offchain())]);
     let gateway = Gateway::serving(Arc::clone(&chain));
     let server = RpcServer::bind(chain).await.unwrap();
-    let config = ChainConfig { lookup_timeout: None, ..config(vec![endpoint("sandbox", &server.url())]) };
-    let reader = RpcChain::new(config, &http(), Arc::clone(&gateway) as _);
+    let config = ChainReaderConfig { lookup_timeout: None, ..config(vec![endpoint("sandbox", &server.url())]) };
+    let reader = RpcEnsReader::new(config, &http(), Arc::clone(&gateway) as _);
 
-    let error = reader.read(&name("off.eth"), FIRST).await.unwrap_err();
+    let error = reader.read_name(&name("off.eth"), FIRST).await.unwrap_err();
 
-    assert_eq!(error, ChainError::Ccip(CcipFault::SwitchedOff));
+    assert_eq!(error, ChainError::Ccip(CcipLookupError::SwitchedOff));
     assert_eq!(gateway.asked(), 0);
 }
 
 #[tokio::test]
 async fn resolvers_that_misbehave_fail_the_reading() {
-    use HostileMode::{
+    use HostileResolverMode::{
         Aliased, BadLength, BadOffset, Burn, Empty, ExtendedGarbage, Garbage, Huge, Invalid, Revert, RevertHuge,
     };
     for mode in
@@ -427,14 +435,14 @@ async fn resolvers_that_misbehave_fail_the_reading() {
 
 #[tokio::test]
 async fn a_reverting_resolver_is_quoted() {
-    let world = World::of(&[hostile(HostileMode::Revert, "")]).await;
+    let world = World::of(&[hostile(HostileResolverMode::Revert, "")]).await;
     let error = world.answer("evil.eth").await.unwrap_err();
-    assert_eq!(error, ChainError::Resolver(ResolverFault::Reverted("hostile resolver".to_owned())));
+    assert_eq!(error, ChainError::Resolver(ResolverContractError::Reverted("hostile resolver".to_owned())));
 }
 
 #[tokio::test]
 async fn resolvers_that_send_clients_astray_are_ccip_failures() {
-    use HostileMode::{Loop, NoUrls, Ssrf};
+    use HostileResolverMode::{Loop, NoUrls, Ssrf};
     for mode in [Loop, NoUrls, Ssrf] {
         let world = World::of(&[hostile(mode, "https://169.254.169.254/{data}")]).await;
         let error = world.answer("evil.eth").await.unwrap_err();
@@ -445,20 +453,22 @@ async fn resolvers_that_send_clients_astray_are_ccip_failures() {
 #[tokio::test]
 async fn an_endless_lookup_ends() {
     let gateway = Gateway::new(|_| Ok(b"again".into()));
-    let world = World::new(chain_of(&[hostile(HostileMode::Loop, "https://gateway.example/")]), gateway.clone()).await;
+    let world =
+        World::new(chain_of(&[hostile(HostileResolverMode::Loop, "https://gateway.example/")]), gateway.clone()).await;
 
     let error = world.answer("evil.eth").await.unwrap_err();
 
     assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
     // At two blocks each hop demands one look-up for each record.
-    let records = Key::ALL.len() + Coins::default().count() + EndpointRecordKey::ALL.len();
+    let records = RecordKey::ALL.len() + CoinTypes::default().count() + EndpointRecordKey::ALL.len();
     assert!(gateway.asked() <= 2 * MAX_LOOK_UPS * records, "{}", gateway.asked());
 }
 
 #[tokio::test]
 async fn a_lookup_in_the_name_of_another_contract_gives_no_records() {
     let gateway = Gateway::new(|_| Ok(b"forged".into()));
-    let world = World::new(chain_of(&[hostile(HostileMode::Sender, "https://gateway.example/")]), gateway).await;
+    let world =
+        World::new(chain_of(&[hostile(HostileResolverMode::Sender, "https://gateway.example/")]), gateway).await;
 
     let error = world.answer("evil.eth").await.unwrap_err();
 
@@ -467,37 +477,44 @@ async fn a_lookup_in_the_name_of_another_contract_gives_no_records() {
 
 #[tokio::test]
 async fn a_text_that_is_not_utf8_is_kept_as_bytes() {
-    let world = World::of(&[hostile(HostileMode::BadUtf8, "cl.owner")]).await;
+    let world = World::of(&[hostile(HostileResolverMode::BadUtf8, "cl.owner")]).await;
     let found = found(world.answer("evil.eth").await.unwrap());
-    assert_eq!(found.records.get(Key::Owner), &Record::NotUtf8(vec![0xff, 0xfe, 0x80, 0xc0, 0xaf]));
-    assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
+    assert_eq!(found.records.get(RecordKey::Owner), &TextRecord::NotUtf8(vec![0xff, 0xfe, 0x80, 0xc0, 0xaf]));
+    assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY));
 }
 
 #[tokio::test]
 async fn a_resolver_that_burns_gas_on_its_interfaces_still_answers() {
-    let world = World::of(&[hostile(HostileMode::BurnInterface, "")]).await;
-    assert_eq!(found(world.answer("evil.eth").await.unwrap()).records.text(Key::Entry), Some(ENTRY));
+    let world = World::of(&[hostile(HostileResolverMode::BurnInterface, "")]).await;
+    assert_eq!(found(world.answer("evil.eth").await.unwrap()).records.text(RecordKey::Entry), Some(ENTRY));
 }
 
 #[tokio::test]
 async fn the_owners_address_and_holder_are_read_at_the_block() {
     let unset = NameRegistration { addr: None, ..registration("unset.eth", ResolverKind::Public) };
     let none = NameRegistration { texts: BTreeMap::new(), addr: None, ..registration("none.eth", ResolverKind::None) };
-    let broken = NameRegistration { texts: BTreeMap::new(), ..hostile(HostileMode::ExtendedGarbage, "") };
+    let broken = NameRegistration { texts: BTreeMap::new(), ..hostile(HostileResolverMode::ExtendedGarbage, "") };
     let world = World::of(&[agent(), unset, none, broken]).await;
     let block = world.chain.finalized();
-    let holding = async |text: &str| world.reader.holding(&name(text), &block, &["sandbox".to_owned()]).await;
+    let holding = async |text: &str| world.reader.read_holding(&name(text), &block, &["sandbox".to_owned()]).await;
 
-    assert_eq!(holding("summarizeagent.eth").await, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }));
+    assert_eq!(
+        holding("summarizeagent.eth").await,
+        Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) })
+    );
     assert_eq!(world.server.requests(), 1);
     for text in ["unset.eth", "none.eth"] {
-        assert_eq!(holding(text).await, Ok(Holding { address: None, holder: Holder::Address(ALICE) }), "{text}");
+        assert_eq!(
+            holding(text).await,
+            Ok(OwnerReading { address: None, holder: NameHolder::Address(ALICE) }),
+            "{text}"
+        );
     }
-    assert_eq!(holding("nobody.eth").await, Ok(Holding::default()));
+    assert_eq!(holding("nobody.eth").await, Ok(OwnerReading::default()));
     assert!(matches!(holding("evil.eth").await, Err(ChainError::Resolver(_))));
-    let elsewhere = Block { hash: alloy_primitives::B256::repeat_byte(1), ..block };
+    let elsewhere = ChainBlock { hash: alloy_primitives::B256::repeat_byte(1), ..block };
     let error =
-        world.reader.holding(&name("summarizeagent.eth"), &elsewhere, &["sandbox".to_owned()]).await.unwrap_err();
+        world.reader.read_holding(&name("summarizeagent.eth"), &elsewhere, &["sandbox".to_owned()]).await.unwrap_err();
     assert!(matches!(error, ChainError::BlockUnavailable { .. }), "{error:?}");
 }
 
@@ -529,7 +546,7 @@ async fn endpoints_that_give_nothing_usable_are_named_with_the_cause() {
 async fn a_reply_without_end_is_cut_off() {
     let world = World::of(&[agent()]).await;
     world.server.set_fault(RpcFault::HugeBody);
-    let limit = LocalLimit::Reply { endpoint: "sandbox".to_owned(), bytes: MAX_REPLY_BYTES };
+    let limit = LocalLimitError::Reply { endpoint: "sandbox".to_owned(), bytes: MAX_REPLY_BYTES };
     assert_eq!(limit.to_string(), "the answer of sandbox has more than 1048576 bytes");
     assert_eq!(world.answer("summarizeagent.eth").await, Err(ChainError::LocalLimit(limit)));
 }
@@ -542,7 +559,7 @@ async fn an_endpoint_that_floods_is_named_and_rests() {
     first.set_fault(RpcFault::HugeBody);
     let cause = format!("the answer of first has more than {MAX_REPLY_BYTES} bytes");
     for failed in [vec![("first".to_owned(), cause)], Vec::new()] {
-        let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+        let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
         assert_eq!((reading.endpoints, reading.failed_endpoints), (vec!["second".to_owned()], failed));
     }
     assert_eq!(second.requests(), INTRODUCED + 1);
@@ -552,10 +569,11 @@ async fn an_endpoint_that_floods_is_named_and_rests() {
 async fn an_endpoint_that_stalls_is_given_up() {
     let server = RpcServer::bind(chain_of(&[agent()])).await.unwrap();
     server.set_fault(RpcFault::Stall);
-    let config = ChainConfig { timeout: Duration::from_millis(200), ..config(vec![endpoint("slow", &server.url())]) };
-    let reader = RpcChain::new(config, &http(), Gateway::refusing());
+    let config =
+        ChainReaderConfig { timeout: Duration::from_millis(200), ..config(vec![endpoint("slow", &server.url())]) };
+    let reader = RpcEnsReader::new(config, &http(), Gateway::refusing());
 
-    let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+    let error = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 
     let causes = vec![("slow".to_owned(), "no answer within 200 ms".to_owned())];
     assert_eq!(error, ChainError::Unreachable(causes));
@@ -575,8 +593,11 @@ async fn a_chain_that_begins_with_another_block_is_refused() {
     let observed = chain.genesis().hash;
     let server = RpcServer::bind(chain).await.unwrap();
     let answer = async |genesis| {
-        let config = ChainConfig { genesis: Some(genesis), ..config(vec![endpoint("sandbox", &server.url())]) };
-        RpcChain::new(config, &http(), Gateway::refusing()).read(&name("summarizeagent.eth"), FIRST).await.map(|_| ())
+        let config = ChainReaderConfig { genesis: Some(genesis), ..config(vec![endpoint("sandbox", &server.url())]) };
+        RpcEnsReader::new(config, &http(), Gateway::refusing())
+            .read_name(&name("summarizeagent.eth"), FIRST)
+            .await
+            .map(|_| ())
     };
     assert_eq!(answer(observed).await, Ok(()));
     let expected = ChainError::WrongGenesis { endpoint: "sandbox".to_owned(), observed };
@@ -586,19 +607,19 @@ async fn a_chain_that_begins_with_another_block_is_refused() {
 #[tokio::test]
 async fn a_chain_without_the_contracts_is_refused() {
     let server = RpcServer::bind(chain_of(&[agent()])).await.unwrap();
-    let standard = Contracts::default();
+    let standard = EnsContractAddresses::default();
     let cases = [
-        (Contracts { multicall3: NO_CODE, ..standard }, "there is no Multicall3 at the configured address"),
-        (Contracts { registry: NO_CODE, ..standard }, "there is no ENS registry at the configured address"),
+        (EnsContractAddresses { multicall3: NO_CODE, ..standard }, "there is no Multicall3 at the configured address"),
+        (EnsContractAddresses { registry: NO_CODE, ..standard }, "there is no ENS registry at the configured address"),
         (
-            Contracts { universal_resolver: NO_CODE, ..standard },
+            EnsContractAddresses { universal_resolver: NO_CODE, ..standard },
             "there is no Universal Resolver at the configured address",
         ),
     ];
     for (contracts, cause) in cases {
-        let config = ChainConfig { contracts, ..config(vec![endpoint("sandbox", &server.url())]) };
-        let reader = RpcChain::new(config, &http(), Gateway::refusing());
-        let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+        let config = ChainReaderConfig { contracts, ..config(vec![endpoint("sandbox", &server.url())]) };
+        let reader = RpcEnsReader::new(config, &http(), Gateway::refusing());
+        let error = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
         assert_eq!(error, ChainError::Unreachable(vec![("sandbox".to_owned(), cause.to_owned())]));
     }
 }
@@ -609,12 +630,12 @@ async fn a_header_of_another_block_is_made_up_for_by_asking_by_hash() {
     let world = World::new(Arc::clone(&chain), Gateway::refusing()).await;
     world.server.set_fault(RpcFault::LaggingHeader);
 
-    let reading = world.reader.read(&name("summarizeagent.eth"), BlockSelector::Latest).await.unwrap();
+    let reading = world.reader.read_name(&name("summarizeagent.eth"), BlockSelector::Latest).await.unwrap();
 
     // A batch without a call at the newest block, block 0, and the call by hash.
     assert_eq!(world.server.requests(), 3);
     assert_eq!(reading.block, chain.finalized());
-    assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY));
+    assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY));
 }
 
 #[tokio::test]
@@ -623,11 +644,11 @@ async fn the_owner_is_asked_of_the_endpoint_that_gave_the_reading_and_of_no_othe
     let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
     let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
 
-    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
     assert_eq!(reading.endpoints, ["first"]);
     first.set_fault(RpcFault::Html);
 
-    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+    let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
     assert!(matches!(holding, Err(ChainError::Unreachable(_))), "{holding:?}");
     assert_eq!(second.requests(), 0);
 }
@@ -642,7 +663,7 @@ async fn the_next_endpoint_answers_and_the_failed_one_rests() {
     endpoints[1].own = true;
     let reader = reader(endpoints)
         .with_clock(Arc::new(move || Timestamp::from_millisecond(clock.load(Ordering::Relaxed)).unwrap()));
-    let read = async || reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let read = async || reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
     first.set_fault(RpcFault::Html);
 
     let reading = read().await;
@@ -668,7 +689,7 @@ async fn endpoints_that_fail_in_different_ways_are_all_named() {
     second.set_fault(RpcFault::Status(502));
     let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
 
-    let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+    let error = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 
     let causes = [("first", "it serves chain 5"), ("second", "HTTP status 502")];
     let causes = causes.map(|(label, cause)| (label.to_owned(), cause.to_owned()));
@@ -704,12 +725,12 @@ impl Proxy {
         Self { _server: server, url, twisted }
     }
 
-    fn reader(&self) -> RpcChain {
+    fn reader(&self) -> RpcEnsReader {
         reader(vec![endpoint("proxy", &self.url)])
     }
 
-    async fn answer(&self) -> Result<Answer, ChainError> {
-        self.reader().read(&name("summarizeagent.eth"), FIRST).await.map(|reading| reading.answer)
+    async fn answer(&self) -> Result<EnsAnswer, ChainError> {
+        self.reader().read_name(&name("summarizeagent.eth"), FIRST).await.map(|reading| reading.answer)
     }
 
     fn seen(&self) -> Vec<Value> {
@@ -767,7 +788,7 @@ async fn the_order_of_answers_does_not_matter() {
         (StatusCode::OK, reply)
     })
     .await;
-    assert_eq!(found(proxy.answer().await.unwrap()).records.text(Key::Entry), Some(ENTRY));
+    assert_eq!(found(proxy.answer().await.unwrap()).records.text(RecordKey::Entry), Some(ENTRY));
 }
 
 #[tokio::test]
@@ -864,8 +885,8 @@ async fn endpoints_that_refuse_batches_are_asked_one_by_one() {
         let proxy = Proxy::new(twist).await;
         let reader = proxy.reader();
         for _ in 0..2 {
-            let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
-            assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY));
+            let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
+            assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY));
         }
         let seen = proxy.seen();
         assert_eq!(seen.iter().filter(|request| request.is_array()).count(), 1);
@@ -896,9 +917,9 @@ async fn a_failure_at_latest_alone_does_not_hide_the_reading() {
     })
     .await;
 
-    let reading = proxy.reader().read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = proxy.reader().read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
-    assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY));
+    assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY));
     let causes = vec![("proxy".to_owned(), "error -32000: busy".to_owned())];
     assert_eq!(reading.latest, Some(Err(ChainError::Unreachable(causes))));
 }
@@ -914,7 +935,7 @@ async fn a_newest_block_older_than_the_pinned_one_tells_nothing() {
     })
     .await;
 
-    let reading = proxy.reader().read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = proxy.reader().read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     let cause = "the newest block is older than the block that was read";
     let causes = vec![("proxy".to_owned(), cause.to_owned())];
@@ -937,13 +958,13 @@ async fn keys_in_urls_do_not_get_out() {
 }
 
 /// A reader of these endpoints, of which `agree` must agree.
-fn quorum(agree: usize, endpoints: Vec<Endpoint>, http: &Arc<dyn HttpPost>) -> RpcChain {
-    let config = ChainConfig { demand: GradeDemand::Quorum(agree), ..config(endpoints) };
-    RpcChain::new(config, http, Gateway::refusing())
+fn quorum(agree: usize, endpoints: Vec<RpcEndpointSettings>, http: &Arc<dyn RpcHttpTransport>) -> RpcEnsReader {
+    let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(agree), ..config(endpoints) };
+    RpcEnsReader::new(config, http, Gateway::refusing())
 }
 
 /// Endpoints `a`, `b`, … of as many operators over these chains.
-async fn endpoints_of(chains: &[&Arc<SandboxChain>]) -> (Vec<RpcServer>, Vec<Endpoint>) {
+async fn endpoints_of(chains: &[&Arc<SandboxChain>]) -> (Vec<RpcServer>, Vec<RpcEndpointSettings>) {
     let mut servers = Vec::new();
     let mut endpoints = Vec::new();
     for (chain, label) in chains.iter().zip(["a", "b", "c", "d"]) {
@@ -960,23 +981,27 @@ fn sorted(labels: &[String]) -> Vec<&str> {
 }
 
 /// A reader with the grade that the configuration demands.
-fn graded(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Box<dyn Chain> {
+fn graded(
+    config: ChainReaderConfig,
+    http: &Arc<dyn RpcHttpTransport>,
+    gateway: Arc<dyn CcipReadGateway>,
+) -> Box<dyn EnsReader> {
     match config.demand {
-        GradeDemand::StateProof(_) => Box::new(ProvenChain::new(config, http, gateway)),
-        _ => Box::new(RpcChain::new(config, http, gateway)),
+        ProofGradeDemand::StateProof(_) => Box::new(ProvenEnsReader::new(config, http, gateway)),
+        _ => Box::new(RpcEnsReader::new(config, http, gateway)),
     }
 }
 
 /// A door behind which every endpoint but the first is asked when the first has answered.
 struct FirstFirst {
-    door: Arc<dyn HttpPost>,
+    door: Arc<dyn RpcHttpTransport>,
     first: Url,
     answered: tokio::sync::Semaphore,
 }
 
 #[async_trait]
-impl HttpPost for FirstFirst {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for FirstFirst {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         if *url != self.first {
             let _answered = self.answered.acquire().await;
             return self.door.post(url, body, cap, timeout).await;
@@ -991,8 +1016,8 @@ impl HttpPost for FirstFirst {
 struct OtherAddress(FirstFirst);
 
 #[async_trait]
-impl HttpPost for OtherAddress {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for OtherAddress {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let reply = self.0.post(url, body, cap, timeout).await?;
         let lies = *url == self.0.first;
         Ok(if lies { String::from_utf8_lossy(&reply).replace("0b0b", "0b0c").into() } else { reply })
@@ -1005,19 +1030,19 @@ async fn a_quorum_takes_one_exchange() {
     let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
     let reader = quorum(2, endpoints, &http());
 
-    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     assert_eq!(servers.iter().map(RpcServer::requests).collect::<Vec<_>>(), [INTRODUCED; 2]);
-    assert_eq!(reading.proof, Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false });
+    assert_eq!(reading.proof, ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false });
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
-    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
-    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }));
+    let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+    assert_eq!(holding, Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
     let requests: Vec<_> = servers.iter().map(RpcServer::requests).collect();
     assert_eq!(requests, [INTRODUCED + 1; 2], "both are asked for the owner");
 }
 
 /// The lines that name liars, once there is one: they are counted when all answers have come.
-async fn lies_when_counted(counts: &Exposition) -> Vec<String> {
+async fn lies_when_counted(counts: &PrometheusExposition) -> Vec<String> {
     let counting = async {
         loop {
             let text = counts.render();
@@ -1035,17 +1060,17 @@ async fn lies_when_counted(counts: &Exposition) -> Vec<String> {
 async fn a_liar_that_answers_first_is_outvoted_and_named() {
     let chain = chain_of(&[agent()]);
     for fault in [RpcFault::OtherRecords, RpcFault::OtherBlocks] {
-        let counts = Exposition::default();
+        let counts = PrometheusExposition::default();
         let _counting = metrics::set_default_local_recorder(&counts);
         let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
         servers[0].set_fault(fault);
         let first = endpoints[0].url.clone();
         let door = FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) };
-        let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn HttpPost>));
+        let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn RpcHttpTransport>));
 
-        let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+        let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
-        assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY), "{fault:?}");
+        assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY), "{fault:?}");
         assert!(!reading.endpoints.contains(&"a".to_owned()), "{fault:?}");
         let [(liar, statement)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
         assert_eq!(liar, "a", "{fault:?}");
@@ -1059,21 +1084,24 @@ async fn a_laggard_is_not_waited_for() {
     let chain = chain_of(&[agent()]);
     let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
     servers[0].set_fault(RpcFault::Stall);
-    let config =
-        ChainConfig { demand: GradeDemand::Quorum(2), timeout: Duration::from_secs(3600), ..config(endpoints) };
-    let reader = RpcChain::new(config, &http(), Gateway::refusing());
+    let config = ChainReaderConfig {
+        demand: ProofGradeDemand::Quorum(2),
+        timeout: Duration::from_secs(3600),
+        ..config(endpoints)
+    };
+    let reader = RpcEnsReader::new(config, &http(), Gateway::refusing());
 
-    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     assert_eq!(sorted(&reading.endpoints), ["b", "c"]);
     assert_eq!(reading.proof.asked, 3);
 }
 
 /// A reader with a quorum of two, whose requests may take an hour.
-fn patient(hedge_after: Duration, endpoints: Vec<Endpoint>) -> RpcChain {
+fn patient(hedge_after: Duration, endpoints: Vec<RpcEndpointSettings>) -> RpcEnsReader {
     let timeout = Duration::from_secs(3600);
-    let config = ChainConfig { demand: GradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
-    RpcChain::new(config, &http(), Gateway::refusing())
+    let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
+    RpcEnsReader::new(config, &http(), Gateway::refusing())
 }
 
 #[tokio::test]
@@ -1084,10 +1112,10 @@ async fn spare_endpoints_are_asked_beside_those_that_stall() {
     servers[1].set_fault(RpcFault::Stall);
     let reader = patient(Duration::from_millis(1), endpoints);
 
-    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     assert_eq!(sorted(&reading.endpoints), ["c", "d"]);
-    assert_eq!(reading.proof, Proof { grade: Grade::Quorum, asked: 4, agreed: 2, own: false });
+    assert_eq!(reading.proof, ProofStrength { grade: ProofGrade::Quorum, asked: 4, agreed: 2, own: false });
 }
 
 #[tokio::test]
@@ -1098,11 +1126,11 @@ async fn endpoints_that_stall_and_lie_do_not_outlast_the_list() {
     servers[1].set_fault(RpcFault::OtherRecords);
     servers[2].set_fault(RpcFault::Html);
     let timeout = Duration::from_millis(300);
-    let config = ChainConfig { timeout, hedge_after: Duration::from_millis(1), ..config(endpoints) };
-    let config = ChainConfig { demand: GradeDemand::Quorum(2), ..config };
-    let reader = RpcChain::new(config, &http(), Gateway::refusing());
+    let config = ChainReaderConfig { timeout, hedge_after: Duration::from_millis(1), ..config(endpoints) };
+    let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), ..config };
+    let reader = RpcEnsReader::new(config, &http(), Gateway::refusing());
 
-    let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+    let error = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 
     assert!(matches!(error, ChainError::Disagree(_)), "{error}");
     let most = 2 * INTRODUCED;
@@ -1115,8 +1143,8 @@ async fn no_spare_endpoint_is_asked_while_none_stalls() {
     let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
     let reader = patient(Duration::from_secs(3600), endpoints);
 
-    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
-    reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await.unwrap();
+    let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await.unwrap();
 
     assert_eq!(reading.proof.asked, 3);
     assert_eq!(servers[3].requests(), 0);
@@ -1128,13 +1156,13 @@ async fn others_take_the_place_of_those_that_stall_or_fail_when_the_owner_is_ask
     for fault in [RpcFault::Stall, RpcFault::Html, RpcFault::Garbage] {
         let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
         let reader = patient(Duration::from_millis(1), endpoints);
-        let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+        let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
         let faulty = servers.iter().zip(["a", "b", "c", "d"]).find(|(_, label)| reading.endpoints[0] == **label);
         faulty.expect("one of them").0.set_fault(fault);
 
-        let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+        let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
 
-        assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }), "{fault:?}");
+        assert_eq!(holding, Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }), "{fault:?}");
     }
 }
 
@@ -1142,16 +1170,16 @@ async fn others_take_the_place_of_those_that_stall_or_fail_when_the_owner_is_ask
 async fn who_contradicts_the_others_about_the_owner_is_counted() {
     let chain = chain_of(&[agent()]);
     let (_servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
-    let (counts, first) = (Exposition::default(), endpoints[0].url.clone());
+    let (counts, first) = (PrometheusExposition::default(), endpoints[0].url.clone());
     let _counting = metrics::set_default_local_recorder(&counts);
-    let reading = quorum(2, endpoints.clone(), &http()).read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = quorum(2, endpoints.clone(), &http()).read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
     let door = OtherAddress(FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) });
-    let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn HttpPost>));
+    let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn RpcHttpTransport>));
 
     let all = ["a", "b", "c"].map(str::to_owned);
-    let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &all).await;
+    let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &all).await;
 
-    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }));
+    assert_eq!(holding, Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
     assert_eq!(lies_when_counted(&counts).await, [r#"clresolve_rpc_lies_total{endpoint="a"} 1"#]);
 }
 
@@ -1167,7 +1195,7 @@ async fn endpoints_that_straddle_an_epoch_meet_at_the_block_that_both_have() {
     let ahead = Arc::new(builder.build().unwrap());
     let (servers, endpoints) = endpoints_of(&[&ahead, &behind]).await;
 
-    let reading = quorum(2, endpoints, &http()).read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = quorum(2, endpoints, &http()).read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     assert_eq!(reading.block, behind.finalized());
     let requests: Vec<_> = servers.iter().map(RpcServer::requests).collect();
@@ -1198,11 +1226,11 @@ async fn one_that_claims_a_much_newer_block_makes_nobody_wait_for_a_laggard() {
     // The claim is known before the others agree. They have answered long before any of them counts as stalled.
     let door = FirstFirst { door: http(), first: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
     let (timeout, hedge_after) = (Duration::from_secs(3600), Duration::from_secs(1));
-    let config = ChainConfig { demand: GradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
-    let reader = RpcChain::new(config, &(Arc::new(door) as Arc<dyn HttpPost>), Gateway::refusing());
+    let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
+    let reader = RpcEnsReader::new(config, &(Arc::new(door) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
     let reader = reader.with_clock(Arc::new(|| time(LATER)));
     let agent = name("summarizeagent.eth");
-    let reading = tokio::time::timeout(Duration::from_secs(30), reader.read(&agent, FIRST)).await;
+    let reading = tokio::time::timeout(Duration::from_secs(30), reader.read_name(&agent, FIRST)).await;
     let reading = reading.expect("the laggard is not waited for").unwrap();
 
     assert_eq!(reading.block, chains[0].finalized());
@@ -1216,11 +1244,11 @@ async fn slow_endpoint_is_waited_for_where_others_have_too_old_a_block() {
     let (_servers, endpoints) = endpoints_of(&[&chains[1], &chains[0], &chains[1]]).await;
     let door = LastLast { door: http(), last: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
     let (timeout, hedge_after) = (Duration::from_secs(3600), Duration::from_millis(1));
-    let config = ChainConfig { demand: GradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
-    let reader = RpcChain::new(config, &(Arc::new(door) as Arc<dyn HttpPost>), Gateway::refusing());
+    let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
+    let reader = RpcEnsReader::new(config, &(Arc::new(door) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
     let reader = reader.with_clock(Arc::new(|| time("2026-11-20T14:10:00Z")));
 
-    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     assert_eq!(reading.block, chains[1].finalized());
     assert_eq!(sorted(&reading.endpoints), ["a", "c"]);
@@ -1228,15 +1256,15 @@ async fn slow_endpoint_is_waited_for_where_others_have_too_old_a_block() {
 
 /// A door through which block 0 does not come the first time.
 struct LateGenesis {
-    door: Arc<dyn HttpPost>,
+    door: Arc<dyn RpcHttpTransport>,
     asked: AtomicUsize,
 }
 
 #[async_trait]
-impl HttpPost for LateGenesis {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for LateGenesis {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         if String::from_utf8_lossy(&body).contains("\"0x0\"") && self.asked.fetch_add(1, Ordering::Relaxed) == 0 {
-            return Err(PostError::Timeout(timeout));
+            return Err(HttpRequestError::Timeout(timeout));
         }
         self.door.post(url, body, cap, timeout).await
     }
@@ -1245,10 +1273,10 @@ impl HttpPost for LateGenesis {
 #[tokio::test]
 async fn block_0_that_did_not_come_is_asked_for_again() {
     let (_servers, endpoints) = endpoints_of(&[&chain_of(&[agent()])]).await;
-    let door: Arc<dyn HttpPost> = Arc::new(LateGenesis { door: http(), asked: AtomicUsize::new(0) });
-    let config = ChainConfig { genesis: Some(alloy_primitives::B256::repeat_byte(1)), ..config(endpoints) };
-    let reader = RpcChain::new(config, &door, Gateway::refusing());
-    let read = async || reader.read(&name("summarizeagent.eth"), FIRST).await;
+    let door: Arc<dyn RpcHttpTransport> = Arc::new(LateGenesis { door: http(), asked: AtomicUsize::new(0) });
+    let config = ChainReaderConfig { genesis: Some(alloy_primitives::B256::repeat_byte(1)), ..config(endpoints) };
+    let reader = RpcEnsReader::new(config, &door, Gateway::refusing());
+    let read = async || reader.read_name(&name("summarizeagent.eth"), FIRST).await;
 
     read().await.unwrap();
     assert!(matches!(read().await, Err(ChainError::WrongGenesis { .. })));
@@ -1256,14 +1284,14 @@ async fn block_0_that_did_not_come_is_asked_for_again() {
 
 /// A door through which one endpoint answers once, and then never.
 struct OnceOnly {
-    door: Arc<dyn HttpPost>,
+    door: Arc<dyn RpcHttpTransport>,
     silent: Url,
     asked: AtomicUsize,
 }
 
 #[async_trait]
-impl HttpPost for OnceOnly {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for OnceOnly {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         if *url == self.silent && self.asked.fetch_add(1, Ordering::Relaxed) > 0 {
             std::future::pending::<()>().await;
         }
@@ -1278,11 +1306,11 @@ async fn one_that_is_ahead_and_falls_silent_holds_up_nobody() {
     let door = OnceOnly { door: http(), silent: endpoints[0].url.clone(), asked: AtomicUsize::new(0) };
     let timeout = Duration::from_secs(3600);
     let hedge_after = Duration::from_millis(1);
-    let config = ChainConfig { demand: GradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
-    let reader = RpcChain::new(config, &(Arc::new(door) as Arc<dyn HttpPost>), Gateway::refusing());
+    let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
+    let reader = RpcEnsReader::new(config, &(Arc::new(door) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
     let reader = reader.with_clock(Arc::new(|| time(LATER)));
 
-    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     assert_eq!(reading.block, chains[0].finalized());
     assert_eq!(sorted(&reading.endpoints), ["b", "c"]);
@@ -1290,14 +1318,14 @@ async fn one_that_is_ahead_and_falls_silent_holds_up_nobody() {
 
 /// A door through which one endpoint answers only after two others have.
 struct LastLast {
-    door: Arc<dyn HttpPost>,
+    door: Arc<dyn RpcHttpTransport>,
     last: Url,
     answered: tokio::sync::Semaphore,
 }
 
 #[async_trait]
-impl HttpPost for LastLast {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for LastLast {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         if *url == self.last {
             self.answered.acquire_many(2).await.unwrap().forget();
         }
@@ -1322,20 +1350,20 @@ async fn one_that_objects_to_the_newest_block_and_one_that_fails_withhold_no_nam
     let (servers, endpoints) = endpoints_of(&[&honest, &objecting, &honest, &honest]).await;
     servers[2].set_fault(RpcFault::Html);
 
-    for demand in [GradeDemand::Quorum(2), GradeDemand::StateProof(2)] {
-        let config = ChainConfig { demand, ..config(endpoints.clone()) };
+    for demand in [ProofGradeDemand::Quorum(2), ProofGradeDemand::StateProof(2)] {
+        let config = ChainReaderConfig { demand, ..config(endpoints.clone()) };
         let last = endpoints[2].url.clone();
         let door = LastLast { door: http(), last, answered: tokio::sync::Semaphore::new(0) };
-        let (door, gateway): (Arc<dyn HttpPost>, _) = (Arc::new(door), Gateway::refusing());
-        let reader: Box<dyn Chain> = match demand {
-            GradeDemand::StateProof(_) => Box::new(ProvenChain::new(config, &door, gateway)),
-            _ => Box::new(RpcChain::new(config, &door, gateway)),
+        let (door, gateway): (Arc<dyn RpcHttpTransport>, _) = (Arc::new(door), Gateway::refusing());
+        let reader: Box<dyn EnsReader> = match demand {
+            ProofGradeDemand::StateProof(_) => Box::new(ProvenEnsReader::new(config, &door, gateway)),
+            _ => Box::new(RpcEnsReader::new(config, &door, gateway)),
         };
-        let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+        let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
-        assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY), "{demand:?}");
+        assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY), "{demand:?}");
         let latest = found(reading.latest.unwrap().unwrap().answer);
-        assert_eq!(latest.records.text(Key::Entry), Some(ENTRY), "{demand:?}");
+        assert_eq!(latest.records.text(RecordKey::Entry), Some(ENTRY), "{demand:?}");
     }
 }
 
@@ -1345,7 +1373,7 @@ async fn endpoints_that_contradict_each_other_are_quoted() {
     let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
     servers[1].set_fault(RpcFault::OtherBlocks);
 
-    let error = quorum(2, endpoints, &http()).read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+    let error = quorum(2, endpoints, &http()).read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 
     let ChainError::Disagree(statements) = &error else { panic!("{error:?}") };
     assert_eq!(statements.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["a", "b"]);
@@ -1358,7 +1386,7 @@ async fn too_few_endpoints_are_named_with_the_causes() {
     let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
     servers[1].set_fault(RpcFault::Html);
 
-    let error = quorum(2, endpoints, &http()).read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+    let error = quorum(2, endpoints, &http()).read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 
     assert_eq!(
         error.to_string(),
@@ -1371,10 +1399,10 @@ async fn the_owner_needs_a_quorum_too() {
     let chain = chain_of(&[agent()]);
     let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
     let reader = quorum(2, endpoints, &http());
-    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
     for fault in [RpcFault::Html, RpcFault::Garbage, RpcFault::OtherBlocks] {
         servers[1].set_fault(fault);
-        let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+        let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
         assert!(holding.is_err(), "{fault:?}: {holding:?}");
     }
 }
@@ -1385,11 +1413,11 @@ async fn the_first_block_that_a_quorum_names_is_held_against_later_endpoints() {
     let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
     servers[2].set_fault(RpcFault::Html);
     let reader = quorum(2, endpoints, &http());
-    reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+    reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
     servers[1].set_fault(RpcFault::Html);
     servers[2].set_fault(RpcFault::OtherGenesis);
 
-    let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
+    let error = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 
     let ChainError::TooFew { answered, failed, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*answered, ["a"]);

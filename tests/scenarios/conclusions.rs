@@ -1,13 +1,13 @@
-//! What every name of the sandbox is concluded to be: a change of the program that was meant to change no verdict leaves
-//! `tests/conclusions.txt` as it is. `CONCLUSIONS=write` writes it anew.
+//! What every name of the sandbox is concluded to be: a change of the program that was meant to change no verdict
+//! leaves `tests/conclusions.txt` as it is. `CONCLUSIONS=write` writes it anew.
 //!
 //! The chain of the sandbox is another one at every start, so the hash of its block is left out of what is compared.
 
 use std::fmt::Write as _;
 
-use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_verdict::verdict::{Depth, Verdict};
+use clresolve_verdict::verdict::{ResolutionDepth, Verdict};
 
 const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conclusions.txt");
 
@@ -18,9 +18,9 @@ async fn every_name_is_concluded_to_be_what_it_was() {
     config.timeout = std::time::Duration::from_secs(120);
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
     let mut list = String::new();
-    for agent in Sandbox::expected() {
-        for depth in [Depth::Identity, Depth::Schemas] {
-            let mut question = Question::new(&agent.name);
+    for agent in Sandbox::expected_verdicts() {
+        for depth in [ResolutionDepth::Identity, ResolutionDepth::Schemas] {
+            let mut question = NameQuestion::new(&agent.name);
             question.depth = Some(depth);
             let verdict = without_block_hash(resolver.ask(&question).await.expect("the question is good").verdict());
 

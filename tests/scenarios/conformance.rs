@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{Effect, Reason};
-use clresolve_core::records::{Key, Record, RecordSet};
-use clresolve_verdict::card::Card;
+use clresolve_core::reason::{Reason, ReasonEffect};
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check;
-use clresolve_verdict::check::schemas::schemas;
-use clresolve_verdict::evidence::{SchemaAnswers, SchemaEvidence};
-use clresolve_verdict::manifest::{Manifest, Side};
-use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
-use clresolve_verdict::schema::Schema;
+use clresolve_verdict::check::schemas::check_schemas;
+use clresolve_verdict::evidence::{SchemaEvidence, SchemaResponses};
+use clresolve_verdict::manifest::{SchemaManifest, SchemaSide};
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
+use clresolve_verdict::schema::StrictSchema;
 use clresolve_verdict::schema::served::ServedSchema;
 use serde_json::{Value, json};
 
@@ -42,22 +42,22 @@ fn value(path: &Path) -> Value {
     serde_json::from_slice(&read(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn profile(id: &str) -> Arc<Profile> {
-    Profiles::builtin().get(id).expect("a profile that is built in")
+fn profile(id: &str) -> Arc<ConformanceProfile> {
+    ConformanceProfiles::builtin().get(id).expect("a profile that is built in")
 }
 
 /// What the steps card, entry and verbs find.
-fn judge(bytes: &[u8], profile: &Profile) -> Vec<Reason> {
-    let card = match Card::parse(bytes) {
+fn judge(bytes: &[u8], profile: &ConformanceProfile) -> Vec<Reason> {
+    let card = match AgentCard::parse(bytes) {
         Ok(card) => card,
         Err(error) => return vec![error.reason()],
     };
-    let steps = [check::card::card, check::entry::entry, check::verbs::verbs];
+    let steps = [check::card::check_card, check::entry::check_entry, check::verbs::check_verbs];
     steps.iter().flat_map(|step| step(&card, profile)).collect()
 }
 
 /// The codes of one effect, each once, in order.
-fn codes(reasons: &[Reason], effect: Effect) -> Vec<&'static str> {
+fn codes(reasons: &[Reason], effect: ReasonEffect) -> Vec<&'static str> {
     let mut codes: Vec<_> = reasons.iter().filter(|r| r.effect == effect).map(|r| r.code.slug()).collect();
     codes.sort_unstable();
     codes.dedup();
@@ -69,8 +69,8 @@ fn expect(folder: &Path, profile_id: &str, fails: &[&str], warns: &[&str]) -> us
     let cards = json_files(folder);
     for path in &cards {
         let reasons = judge(&read(path), &profile(profile_id));
-        assert_eq!(codes(&reasons, Effect::Fail), fails, "{} under {profile_id}: {reasons:#?}", path.display());
-        assert_eq!(codes(&reasons, Effect::Warn), warns, "{} under {profile_id}: {reasons:#?}", path.display());
+        assert_eq!(codes(&reasons, ReasonEffect::Fail), fails, "{} under {profile_id}: {reasons:#?}", path.display());
+        assert_eq!(codes(&reasons, ReasonEffect::Warn), warns, "{} under {profile_id}: {reasons:#?}", path.display());
     }
     cards.len()
 }
@@ -107,7 +107,7 @@ fn cards_of_the_next_line_are_not_cards_of_this_one() {
     for path in cards {
         for id in [DEFAULT, RELEASED] {
             let reasons = judge(&read(&path), &profile(id));
-            let fails = codes(&reasons, Effect::Fail);
+            let fails = codes(&reasons, ReasonEffect::Fail);
             let entry = |code: &&str| ["entry-malformed", "entry-version-noncompliant"].contains(code);
             assert!(fails.iter().any(entry), "{} under {id}: {fails:?}", path.display());
             for code in ["card-field-missing", "schema-uri-not-canonical"] {
@@ -134,7 +134,7 @@ fn early_cards_of_the_next_line_are_not_what_was_hosted() {
     assert_eq!(cards.len(), 3);
     for path in cards {
         let fails = judge(&read(&path), &profile(NEXT));
-        let fails = codes(&fails, Effect::Fail);
+        let fails = codes(&fails, ReasonEffect::Fail);
         for code in ["card-schema-invalid", "schema-uri-not-canonical"] {
             assert!(fails.contains(&code), "{}: {fails:?}", path.display());
         }
@@ -149,7 +149,7 @@ fn cards_of_the_first_line_are_not_cards_of_the_next() {
     for folder in ["agent-cards", "agent-cards-v1.0.0-entry-v1"] {
         for path in json_files(&corpus.join(folder).join("agents/v1.0.0")) {
             let reasons = judge(&read(&path), &profile(NEXT));
-            assert!(!codes(&reasons, Effect::Fail).is_empty(), "{}", path.display());
+            assert!(!codes(&reasons, ReasonEffect::Fail).is_empty(), "{}", path.display());
         }
     }
 }
@@ -260,7 +260,7 @@ fn our_base_schema_says_what_the_published_one_says() {
         (DEFAULT, "agent-cards/schemas/v1.0.0/_shared/agent.card.base.schema.json"),
         (NEXT, "agent-cards-v1.1.0/repository/schemas/v1.1.0/agent.card.schema.json"),
     ] {
-        let published = Schema::load(&read(&corpus.join(path)), &[]).expect("the published schema is strict");
+        let published = StrictSchema::load(&read(&corpus.join(path)), &[]).expect("the published schema is strict");
         let profile = profile(id);
         let (mut accepted, mut refused) = (0, 0);
         for path in &cards {
@@ -286,7 +286,10 @@ fn what_the_base_schema_refuses_has_a_code() {
             for variation in variations(&value(&path)) {
                 let reasons = judge(variation.to_string().as_bytes(), &profile);
                 let accepted = profile.base_schema().accepts(&variation);
-                assert!(accepted || reasons.iter().any(|reason| reason.effect == Effect::Fail), "{id}: {variation:#}");
+                assert!(
+                    accepted || reasons.iter().any(|reason| reason.effect == ReasonEffect::Fail),
+                    "{id}: {variation:#}"
+                );
             }
         }
     }
@@ -310,14 +313,15 @@ struct Pinned {
     published_crlf: Option<Digest>,
 }
 
-fn pinned(manifest: &Manifest) -> Vec<Pinned> {
-    let bound = manifest.verbs().iter().flat_map(|verb| Side::ALL.map(|side| verb.schema(side))).map(|schema| Pinned {
-        path: schema.path.clone(),
-        id: schema.id.clone(),
-        bytes: schema.bytes.expect("pinned"),
-        sha256: schema.sha256.expect("pinned"),
-        published_crlf: schema.published_crlf_sha256,
-    });
+fn pinned(manifest: &SchemaManifest) -> Vec<Pinned> {
+    let bound =
+        manifest.verbs().iter().flat_map(|verb| SchemaSide::ALL.map(|side| verb.schema(side))).map(|schema| Pinned {
+            path: schema.path.clone(),
+            id: schema.id.clone(),
+            bytes: schema.bytes.expect("pinned"),
+            sha256: schema.sha256.expect("pinned"),
+            published_crlf: schema.published_crlf_sha256,
+        });
     let shared = manifest.shared().iter().map(|schema| Pinned {
         path: schema.path.clone(),
         id: schema.id.clone(),
@@ -345,9 +349,13 @@ fn every_figure_of_the_manifests_comes_from_the_published_files() {
         assert_eq!(pinned.len(), files.len(), "{} names every schema", manifest.id());
         for schema in pinned {
             let bytes = read(&root.join(&schema.path));
-            assert_eq!((schema.bytes, schema.sha256), (bytes.len(), Digest::of(&bytes)), "{}", schema.path);
+            assert_eq!((schema.bytes, schema.sha256), (bytes.len(), Digest::compute(&bytes)), "{}", schema.path);
             assert_eq!(schema.published_crlf, published.get(&schema.path).copied(), "{}", schema.path);
-            assert!(schema.published_crlf.is_none_or(|digest| digest == Digest::of(&crlf(&bytes))), "{}", schema.path);
+            assert!(
+                schema.published_crlf.is_none_or(|digest| digest == Digest::compute(&crlf(&bytes))),
+                "{}",
+                schema.path
+            );
             let document: Value = serde_json::from_slice(&bytes).expect("JSON");
             assert_eq!(document["$id"], json!(schema.id), "{}", schema.path);
             seen += 1;
@@ -372,10 +380,10 @@ fn verbs_locations_and_categories_are_the_published_ones() {
         assert_eq!(verb["receipt_schema"], json!(known.receipt.path));
     }
     for path in json_files(&corpus.join("agent-cards/agents")) {
-        let card = Card::parse(&read(&path)).expect("a card");
+        let card = AgentCard::parse(&read(&path)).expect("a card");
         let layer = profile.layer(card.class().expect("a class")).expect("a known class");
         let verb = layer.manifest().verb(card.primary_verb().expect("a verb")).expect("a known verb");
-        for side in Side::ALL {
+        for side in SchemaSide::ALL {
             assert_eq!(card.schema(side), Some(verb.schema(side).canonical.as_str()), "{}", path.display());
         }
     }
@@ -390,9 +398,9 @@ fn protocol_schemas_are_strict_and_judge_the_examples_as_their_folders_say() {
         let root = corpus.join(repository);
         let shared: Vec<_> = manifest.shared().iter().map(|schema| value(&root.join(&schema.path))).collect();
         for verb in manifest.verbs() {
-            let load = |side: Side| Schema::load(&read(&root.join(&verb.schema(side).path)), &shared);
-            let request = load(Side::Request).unwrap_or_else(|e| panic!("{}: {e}", verb.request.path));
-            let receipt = load(Side::Receipt).unwrap_or_else(|e| panic!("{}: {e}", verb.receipt.path));
+            let load = |side: SchemaSide| StrictSchema::load(&read(&root.join(&verb.schema(side).path)), &shared);
+            let request = load(SchemaSide::Request).unwrap_or_else(|e| panic!("{}: {e}", verb.request.path));
+            let receipt = load(SchemaSide::Receipt).unwrap_or_else(|e| panic!("{}: {e}", verb.receipt.path));
             let examples = root.join("examples/v1.0.0").join(manifest.class()).join(&verb.name);
             for path in json_files(&examples) {
                 let name = path.file_name().expect("a file").to_string_lossy().into_owned();
@@ -409,19 +417,19 @@ fn protocol_schemas_are_strict_and_judge_the_examples_as_their_folders_say() {
 fn the_documented_records_of_formatagent_bind_the_published_schemas() {
     let Some(corpus) = corpus("commandlayer") else { return };
     let card = read(&corpus.join("agent-cards-v1.0.0-entry-v1/agents/v1.0.0/commons/formatagent.eth.json"));
-    let card = Card::parse(&card).expect("a card");
+    let card = AgentCard::parse(&card).expect("a card");
     let documented = value(&corpus.join("txt-record-sets/formatagent.eth.observed.json"));
     let text = |(key, text): (&String, &Value)| {
-        Some((Key::from_name(key)?, Record::Text(text.as_str().expect("a text").to_owned())))
+        Some((RecordKey::from_name(key)?, TextRecord::Text(text.as_str().expect("a text").to_owned())))
     };
     let records: RecordSet = documented["txt"].as_object().expect("records").iter().filter_map(text).collect();
     let bound = |side: &str| {
         let path = format!("protocol-commons/schemas/v1.0.0/commons/format/{side}s/format.{side}.schema.json");
         let served = ServedSchema::read(read(&corpus.join(path)).into());
-        SchemaAnswers { canonical: Ok(served.clone()), mirror: Some(Ok(served)) }
+        SchemaResponses { canonical: Ok(served.clone()), mirror: Some(Ok(served)) }
     };
     let evidence = SchemaEvidence { request: bound("request"), receipt: bound("receipt") };
-    let reasons = schemas(&card, &evidence, &records, &profile(DEFAULT));
+    let reasons = check_schemas(&card, &evidence, &records, &profile(DEFAULT));
     let found: Vec<_> = reasons.iter().map(|reason| (reason.code.slug(), reason.place.as_deref())).collect();
     assert_eq!(found, [("schema-txt-missing", Some("cl.schemas.mirror.ipfs"))]);
 }

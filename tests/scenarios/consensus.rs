@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clresolve_core::name::EnsName;
 use clresolve_resolver::clock::SystemClock;
-use clresolve_resolver::config::{BeaconEndpoint, Config, Endpoint, HeaderDemand, ProofDemand};
+use clresolve_resolver::config::{BeaconEndpointConfig, BlockHeaderDemand, Config, ProofDemand, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::resolve::doctor::{BeaconHealth, examine};
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::beacon::BeaconBehaviour;
-use clresolve_sandbox::spec::Spec;
+use clresolve_sandbox::spec::SandboxSpec;
 use serde_json::Value;
 
 use crate::support::proxy::{Altered, Proxy};
@@ -41,11 +41,11 @@ const LONG: Duration = Duration::from_secs(30);
 
 const HEAD_POLL: Duration = Duration::from_millis(20);
 
-async fn world() -> World {
-    World::start(&Spec::parse(AGENTS).expect("a sandbox")).await.expect("it starts")
+async fn world() -> CustomSandbox {
+    CustomSandbox::start(&SandboxSpec::parse(AGENTS).expect("a sandbox")).await.expect("it starts")
 }
 
-fn config(world: &World, proof: ProofDemand) -> Config {
+fn config(world: &CustomSandbox, proof: ProofDemand) -> Config {
     let mut config = world.config();
     (config.timeout, config.gate.deadline) = (PATIENCE, PATIENCE);
     config.chain.proof = Some(proof);
@@ -53,7 +53,7 @@ fn config(world: &World, proof: ProofDemand) -> Config {
 }
 
 /// The configuration with these beacon endpoints, in this order.
-fn consensus(world: &World, endpoints: Vec<BeaconEndpoint>) -> Config {
+fn consensus(world: &CustomSandbox, endpoints: Vec<BeaconEndpointConfig>) -> Config {
     let mut config = config(world, ProofDemand::ConsensusProof);
     config.beacon.endpoints = endpoints;
     config
@@ -155,12 +155,12 @@ async fn change_on_chain_closes_the_gate_at_the_next_signed_header() {
     config.chain.head_poll = HEAD_POLL;
     let resolver = resolver(&config).await;
     let _follower = resolver.follow_heads();
-    assert_eq!(resolver.gate(NAME, VERB).await, Ok(()));
-    resolver.settled().await;
+    assert_eq!(resolver.check_gate(NAME, VERB).await, Ok(()));
+    resolver.wait_for_shared_writes().await;
     let name = EnsName::parse(NAME).expect("a name");
     world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
     let closed = async {
-        while resolver.gate(NAME, VERB).await.is_ok() {
+        while resolver.check_gate(NAME, VERB).await.is_ok() {
             tokio::time::sleep(HEAD_POLL).await;
         }
     };
@@ -173,7 +173,7 @@ async fn change_on_chain_closes_the_gate_at_the_next_signed_header() {
 async fn operators_must_have_the_signed_block_if_both_are_demanded() {
     let world = world().await;
     let mut config = config(&world, ProofDemand::ConsensusProof);
-    config.chain.header = Some(HeaderDemand::Both);
+    config.chain.header = Some(BlockHeaderDemand::Both);
     let upstream = config.chain.endpoints[0].url.clone();
     for (altered, state, expected) in
         [(Altered::Nothing, "trusted", &[][..]), (Altered::HeaderHashRemade, "indeterminate", &["rpc-disagree"][..])]
@@ -189,7 +189,7 @@ async fn operators_must_have_the_signed_block_if_both_are_demanded() {
     }
 }
 
-fn endpoint(place: usize, proxy: &Proxy) -> Endpoint {
+fn endpoint(place: usize, proxy: &Proxy) -> RpcEndpointConfig {
     let label = format!("endpoint-{place}");
-    Endpoint { operator: label.clone(), label, url: proxy.url(), own: false }
+    RpcEndpointConfig { operator: label.clone(), label, url: proxy.url(), own: false }
 }

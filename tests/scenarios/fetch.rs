@@ -17,10 +17,11 @@ use alloy_primitives::address;
 use async_trait::async_trait;
 use bytes::Bytes;
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadRequest};
-use clresolve_resolver::fetch::ccip::GuardedGateway;
-use clresolve_resolver::fetch::https::{self, Body, CARD_LIMIT, FetchLimits};
+use clresolve_resolver::fetch::ccip::GuardedCcipReadGateway;
+use clresolve_resolver::fetch::https::{self, CARD_LIMIT, FetchLimits, FetchedDocument};
 use clresolve_resolver::fetch::{
-    Cause, Egress, EgressConfig, EgressError, EgressViolation, FetchError, Forbidden, Lookup,
+    AddressLookup, Egress, EgressConfig, EgressError, EgressViolation, FetchError, ForbiddenUrlError,
+    SourceUnavailableError,
 };
 use clresolve_state::MAX_LOOK_UP_BYTES;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -53,8 +54,8 @@ async fn world(handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> (Ser
     (server, egress)
 }
 
-async fn get(egress: &Egress, url: &str) -> Result<Body, FetchError> {
-    https::get(egress, url, FetchLimits { total: AMPLE, ..FetchLimits::card() }).await
+async fn get(egress: &Egress, url: &str) -> Result<FetchedDocument, FetchError> {
+    https::get(egress, url, FetchLimits { total: AMPLE, ..FetchLimits::for_card() }).await
 }
 
 /// What comes of a card whose server answers so.
@@ -63,13 +64,13 @@ async fn outcome(handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Re
     get(&egress, "https://cards.example/card.json").await.map(|body| body.bytes)
 }
 
-fn unavailable(cause: Cause) -> FetchError {
+fn unavailable(cause: SourceUnavailableError) -> FetchError {
     FetchError::Unavailable(cause)
 }
 
 fn refusal(error: FetchError) -> (u8, EgressViolation) {
     match error {
-        FetchError::Forbidden(Forbidden { hop, why, .. }) => (hop, why),
+        FetchError::Forbidden(ForbiddenUrlError { hop, why, .. }) => (hop, why),
         other => panic!("{other:?}"),
     }
 }
@@ -79,7 +80,7 @@ async fn gets_a_card() {
     let (server, egress) = world(|_| ok(b"{}")).await;
     let body = get(&egress, "https://cards.example/a/card.json?x=1#y").await.unwrap();
     let caching = body.caching.clone();
-    let expected = Body {
+    let expected = FetchedDocument {
         bytes: Bytes::from_static(b"{}"),
         final_url: "https://cards.example/a/card.json?x=1".parse().unwrap(),
         hops: 0,
@@ -87,7 +88,7 @@ async fn gets_a_card() {
         caching,
     };
     assert_eq!(body, expected);
-    let endless = FetchLimits { bytes: 2, total: Duration::MAX, ..FetchLimits::card() };
+    let endless = FetchLimits { bytes: 2, total: Duration::MAX, ..FetchLimits::for_card() };
     assert_eq!(https::get(&egress, "https://cards.example/", endless).await.unwrap().bytes, "{}");
     assert_eq!(server.paths(), ["/a/card.json?x=1", "/"]);
     assert!(server.heads()[0].to_ascii_lowercase().contains("\r\nhost: cards.example\r\n"));
@@ -111,7 +112,7 @@ impl Names {
 }
 
 #[async_trait]
-impl Lookup for Names {
+impl AddressLookup for Names {
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let addresses = self.addresses.get(host).ok_or(io::ErrorKind::NotFound)?;
@@ -143,7 +144,7 @@ async fn one_bad_address_refuses_the_name() {
 async fn a_name_without_addresses_is_unavailable() {
     for lookup in [Names::of("a.example", &[]), Arc::default()] {
         let egress = Egress::with_lookup(EgressConfig::default(), lookup).unwrap();
-        assert_eq!(get(&egress, "https://a.example/").await, Err(unavailable(Cause::Dns)));
+        assert_eq!(get(&egress, "https://a.example/").await, Err(unavailable(SourceUnavailableError::Dns)));
     }
 }
 
@@ -202,7 +203,10 @@ async fn connect_to_keeps_the_name_and_leads_elsewhere() {
         assert!(head.contains(&format!("\r\nhost: {host}\r\n")), "{head}");
     }
     let error = get(&egress, "https://other.example/").await.unwrap_err();
-    assert!(matches!(error, FetchError::Unavailable(Cause::Tls(_))), "the certificate is not for this name: {error:?}");
+    assert!(
+        matches!(error, FetchError::Unavailable(SourceUnavailableError::Tls(_))),
+        "the certificate is not for this name: {error:?}"
+    );
     assert_eq!(server.heads().len(), 4);
 }
 
@@ -211,7 +215,10 @@ async fn an_unknown_authority_is_refused() {
     let server = Server::tls(&[NAME], |_| ok(b"{}")).await;
     let egress = Egress::new(EgressConfig { extra_roots: vec![canary_root().await], ..toward(&server) }).unwrap();
     let error = get(&egress, "https://cards.example/").await.unwrap_err();
-    assert!(matches!(&error, FetchError::Unavailable(Cause::Tls(why)) if why.contains("certificate")), "{error:?}");
+    assert!(
+        matches!(&error, FetchError::Unavailable(SourceUnavailableError::Tls(why)) if why.contains("certificate")),
+        "{error:?}"
+    );
     assert_eq!(server.heads().len(), 0);
 }
 
@@ -247,7 +254,7 @@ async fn own_listeners_are_out_of_reach() {
         }
         for url in [format!("http://127.0.0.1:{port}/"), format!("http://self.example:{port}/")] {
             let url: Url = url.parse().unwrap();
-            let client = egress.operator(&url).unwrap();
+            let client = egress.single_origin_client(&url).unwrap();
             let error = client.get(&url, "*/*", 100, AMPLE).await.unwrap_err();
             assert_eq!(refusal(error), (0, EgressViolation::OwnListener), "{url}");
         }
@@ -300,11 +307,11 @@ async fn gives_up_on_loops_and_long_chains() {
     })
     .await;
     let cases = [
-        ("self", Cause::RedirectLoop, 1),
-        ("a", Cause::RedirectLoop, 2),
-        ("nowhere", Cause::Status(302), 1),
-        ("broken", Cause::Status(302), 1),
-        ("x", Cause::TooManyRedirects, 4),
+        ("self", SourceUnavailableError::RedirectLoop, 1),
+        ("a", SourceUnavailableError::RedirectLoop, 2),
+        ("nowhere", SourceUnavailableError::Status(302), 1),
+        ("broken", SourceUnavailableError::Status(302), 1),
+        ("x", SourceUnavailableError::TooManyRedirects, 4),
     ];
     let mut requests = 0;
     for (path, cause, more) in cases {
@@ -353,7 +360,7 @@ async fn a_forbidden_hop_is_named_and_not_asked() {
         let lookup = Names::of("inside.example", &["127.0.0.1"]);
         let egress = Egress::with_lookup(toward(&server), lookup).unwrap();
         let error = get(&egress, "https://cards.example/").await.unwrap_err();
-        assert_eq!(error, FetchError::Forbidden(Forbidden { hop: 2, target, why }), "{location}");
+        assert_eq!(error, FetchError::Forbidden(ForbiddenUrlError { hop: 2, target, why }), "{location}");
         assert!(error.to_string().starts_with("redirect hop 2: "), "{error}");
     }
     assert_eq!(canary.connections(), 0);
@@ -364,7 +371,7 @@ async fn a_forbidden_hop_is_named_and_not_asked() {
 #[tokio::test]
 async fn keys_stay_with_the_origin_that_was_named() {
     let (server, egress) = world(|_| redirect("https://evil.example/keys.json")).await;
-    let limits = FetchLimits { total: AMPLE, ..FetchLimits::keys() };
+    let limits = FetchLimits { total: AMPLE, ..FetchLimits::for_keys() };
     let error = https::get(&egress, "https://cards.example/keys.json", limits).await.unwrap_err();
     assert_eq!(refusal(error), (1, EgressViolation::AnotherOrigin));
     assert_eq!(server.paths(), ["/keys.json"]);
@@ -380,7 +387,11 @@ async fn only_a_whole_success_counts() {
         ("429 Too Many Requests", 429),
         ("500 Oops", 500),
     ] {
-        assert_eq!(outcome(move |_| status(line)).await, Err(unavailable(Cause::Status(code))), "{line}");
+        assert_eq!(
+            outcome(move |_| status(line)).await,
+            Err(unavailable(SourceUnavailableError::Status(code))),
+            "{line}"
+        );
     }
     assert_eq!(outcome(|_| Answer::Whole(answer("203 Other", "", b"{}"))).await.unwrap(), "{}");
 }
@@ -423,23 +434,27 @@ async fn faults_are_told_apart() {
     let coded = |coding: &str| answer("200 OK", &format!("Content-Encoding: {coding}\r\n"), b"some text, not coded");
 
     let cases = [
-        ("a short body", Answer::Whole(promised("{")), Cause::Truncated),
-        ("a cut body", Answer::Cut(promised("{")), Cause::Truncated),
-        ("a cut body of unknown length", Answer::Cut(bare("{}")), Cause::Truncated),
-        ("a short gzip body", Answer::Whole(short_zip()), Cause::Truncated),
-        ("gzip that is none", Answer::Whole(coded("gzip")), Cause::Encoding),
-        ("a coding that was not asked for", Answer::Whole(coded("br")), Cause::Encoding),
+        ("a short body", Answer::Whole(promised("{")), SourceUnavailableError::Truncated),
+        ("a cut body", Answer::Cut(promised("{")), SourceUnavailableError::Truncated),
+        ("a cut body of unknown length", Answer::Cut(bare("{}")), SourceUnavailableError::Truncated),
+        ("a short gzip body", Answer::Whole(short_zip()), SourceUnavailableError::Truncated),
+        ("gzip that is none", Answer::Whole(coded("gzip")), SourceUnavailableError::Encoding),
+        ("a coding that was not asked for", Answer::Whole(coded("br")), SourceUnavailableError::Encoding),
         (
             "a second coding on a line of its own",
             Answer::Whole(coded("identity\r\nContent-Encoding: gzip")),
-            Cause::Encoding,
+            SourceUnavailableError::Encoding,
         ),
-        ("no head", Answer::Whole(Vec::new()), Cause::Truncated),
-        ("half a head", Answer::Cut(b"HTTP/1.1 200".to_vec()), Cause::Truncated),
-        ("garbage", Answer::Whole(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), Cause::Head),
-        ("a flood of headers", Answer::Endless(flood(), b"X: y\r\n".to_vec()), Cause::Head),
-        ("a wide header", Answer::Whole(wide()), Cause::Head),
-        ("an endless header", Answer::Endless(b"HTTP/1.1 200 OK\r\nX: ".to_vec(), vec![b'x'; 4096]), Cause::Head),
+        ("no head", Answer::Whole(Vec::new()), SourceUnavailableError::Truncated),
+        ("half a head", Answer::Cut(b"HTTP/1.1 200".to_vec()), SourceUnavailableError::Truncated),
+        ("garbage", Answer::Whole(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), SourceUnavailableError::Head),
+        ("a flood of headers", Answer::Endless(flood(), b"X: y\r\n".to_vec()), SourceUnavailableError::Head),
+        ("a wide header", Answer::Whole(wide()), SourceUnavailableError::Head),
+        (
+            "an endless header",
+            Answer::Endless(b"HTTP/1.1 200 OK\r\nX: ".to_vec(), vec![b'x'; 4096]),
+            SourceUnavailableError::Head,
+        ),
     ];
     for (what, answer, cause) in cases {
         let once = Mutex::new(Some(answer));
@@ -454,19 +469,28 @@ async fn stalls_end_at_the_time_limit() {
     for head in heads {
         let (_server, egress) = world(move |_| Answer::Stall(head.into())).await;
         let got =
-            https::get(&egress, "https://cards.example/", FetchLimits { total: SHORT, ..FetchLimits::card() }).await;
-        assert_eq!(got, Err(unavailable(Cause::Timeout)), "{head:?}");
+            https::get(&egress, "https://cards.example/", FetchLimits { total: SHORT, ..FetchLimits::for_card() })
+                .await;
+        assert_eq!(got, Err(unavailable(SourceUnavailableError::Timeout)), "{head:?}");
     }
 
     let (server, _) = world(|_| Answer::Stall(Vec::new())).await;
     let egress = Egress::new(EgressConfig { head_timeout: SHORT, ..toward(&server) }).unwrap();
-    assert_eq!(get(&egress, "https://cards.example/").await, Err(unavailable(Cause::Timeout)), "before the head");
+    assert_eq!(
+        get(&egress, "https://cards.example/").await,
+        Err(unavailable(SourceUnavailableError::Timeout)),
+        "before the head"
+    );
 
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let detour = format!("cards.example:443:{}", silent.local_addr().unwrap()).parse().unwrap();
     let config = EgressConfig { connect_to: vec![detour], connect_timeout: SHORT, ..EgressConfig::default() };
     let egress = Egress::new(config).unwrap();
-    assert_eq!(get(&egress, "https://cards.example/").await, Err(unavailable(Cause::Timeout)), "in the handshake");
+    assert_eq!(
+        get(&egress, "https://cards.example/").await,
+        Err(unavailable(SourceUnavailableError::Timeout)),
+        "in the handshake"
+    );
 }
 
 #[tokio::test]
@@ -477,7 +501,7 @@ async fn nobody_there_and_no_tls_are_told_apart() {
         ..EgressConfig::default()
     };
     let egress = Egress::new(config(closed)).unwrap();
-    assert_eq!(get(&egress, "https://cards.example/").await, Err(unavailable(Cause::Connect)));
+    assert_eq!(get(&egress, "https://cards.example/").await, Err(unavailable(SourceUnavailableError::Connect)));
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let egress = Egress::new(config(listener.local_addr().unwrap())).unwrap();
@@ -487,7 +511,7 @@ async fn nobody_there_and_no_tls_are_told_apart() {
         let _ = stream.read_to_end(&mut Vec::new()).await;
     });
     let error = get(&egress, "https://cards.example/").await.unwrap_err();
-    assert!(matches!(error, FetchError::Unavailable(Cause::Tls(_))), "{error:?}");
+    assert!(matches!(error, FetchError::Unavailable(SourceUnavailableError::Tls(_))), "{error:?}");
 }
 
 // --- the operator's door ---
@@ -503,7 +527,7 @@ async fn the_operator_may_name_any_origin_but_only_that_one() {
     .await;
     let other = canary().await;
     let egress = Egress::new(EgressConfig::default()).unwrap();
-    let client = egress.operator(&server.url()).unwrap();
+    let client = egress.single_origin_client(&server.url()).unwrap();
     let post = async |url: Url| client.post_json(&url, Bytes::from_static(b"{\"id\":1}"), 100, AMPLE).await;
 
     let rpc = server.url().join("/rpc?key=1").unwrap();
@@ -520,7 +544,7 @@ async fn the_operator_may_name_any_origin_but_only_that_one() {
     assert_eq!(error.to_string(), "the configured endpoint: not the configured origin");
     assert_eq!(refusal(error), (0, EgressViolation::OtherOrigin));
     assert_eq!(other.connections(), 0);
-    assert_eq!(egress.operator(&"file:///x".parse().unwrap()).unwrap_err(), EgressViolation::Scheme);
+    assert_eq!(egress.single_origin_client(&"file:///x".parse().unwrap()).unwrap_err(), EgressViolation::Scheme);
 }
 
 #[tokio::test]
@@ -534,7 +558,7 @@ async fn detours_and_names_work_for_the_operator_too() {
     let egress = Egress::with_lookup(config, Names::of("node", &["127.0.0.1"])).unwrap();
     for url in ["http://rpc.example:8545/x".to_owned(), format!("http://node:{port}/x")] {
         let url: Url = url.parse().unwrap();
-        let got = egress.operator(&url).unwrap().get(&url, "*/*", 100, AMPLE).await;
+        let got = egress.single_origin_client(&url).unwrap().get(&url, "*/*", 100, AMPLE).await;
         assert_eq!(got.unwrap(), "1", "{url}");
     }
     assert!(server.heads()[0].to_ascii_lowercase().contains("\r\nhost: rpc.example:8545\r\n"));
@@ -551,7 +575,7 @@ fn lookup_request(urls: &[&str]) -> CcipReadRequest {
 }
 
 async fn ask(egress: &Egress, urls: &[&str]) -> Result<Vec<u8>, (Option<u16>, String)> {
-    let gateway = GuardedGateway::new(egress.clone(), AMPLE);
+    let gateway = GuardedCcipReadGateway::new(egress.clone(), AMPLE);
     let asked = gateway.request(&lookup_request(urls), 100).await;
     asked.map(|data| data.to_vec()).map_err(|error| (error.status, error.message))
 }
@@ -614,7 +638,7 @@ async fn long_answers_of_ccip_read_gateways_share_one_budget() {
         _ => ok(&answer(100)),
     })
     .await;
-    let gateway = GuardedGateway::new(egress, AMPLE);
+    let gateway = GuardedCcipReadGateway::new(egress, AMPLE);
     let ask = |path: &str| {
         let (gateway, request) = (gateway.clone(), lookup_request(&[&format!("https://cards.example{path}")]));
         async move { gateway.request(&request, MAX_LOOK_UP_BYTES).await }
@@ -632,7 +656,9 @@ async fn long_answers_of_ccip_read_gateways_share_one_budget() {
 
 #[tokio::test]
 async fn ccip_read_can_be_switched_off() {
-    let error =
-        GuardedGateway::refusing().request(&lookup_request(&["https://cards.example/"]), 100).await.unwrap_err();
+    let error = GuardedCcipReadGateway::refusing_all()
+        .request(&lookup_request(&["https://cards.example/"]), 100)
+        .await
+        .unwrap_err();
     assert_eq!(error.message, EgressViolation::Disabled.to_string());
 }

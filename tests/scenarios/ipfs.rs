@@ -7,9 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use clresolve_ipfs::build::{self, Blocks};
-use clresolve_ipfs::car::{CarLimits, CarReader, Section};
-use clresolve_ipfs::{Budget, CidError, ContentId, ContentPath, Proven, Walk, WalkError, cat_car};
+use clresolve_ipfs::build::{self, BlocksByCid};
+use clresolve_ipfs::car::{CarLimits, CarReader, CarSection};
+use clresolve_ipfs::{
+    CidError, ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError, VerifiedFile, read_file_from_car,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::Digest;
@@ -101,7 +103,7 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn allows(&self, outcome: &Result<Proven, WalkError>) -> bool {
+    fn allows(&self, outcome: &Result<VerifiedFile, DagWalkError>) -> bool {
         match outcome {
             Ok(proven) => {
                 self.ok && self.size == Some(proven.bytes.len()) && self.sha256 == Some(sha256(&proven.bytes))
@@ -119,7 +121,7 @@ fn generated_cases() {
     let mut wrong = Vec::new();
     for case in cases {
         let car = read(&corpus.join("generated").join(&case.car));
-        for budget in [Budget::card(), Budget::cat()] {
+        for budget in [DagWalkBudget::for_card(), DagWalkBudget::for_cat()] {
             let outcome = cat(&case.root, &case.path, budget, &car);
             let allowed = match &case.expect {
                 Expect::Any { any } => any.iter().any(|verdict| verdict.allows(&outcome)),
@@ -145,11 +147,11 @@ fn generated_cars_with_one_byte_changed() {
         if car.len() > LARGEST {
             continue;
         }
-        let honest = cat(&case.root, &case.path, Budget::card(), &car).unwrap().bytes;
+        let honest = cat(&case.root, &case.path, DagWalkBudget::for_card(), &car).unwrap().bytes;
         for index in 0..car.len() {
             let mut changed = car.to_vec();
             changed[index] ^= 1 << (index % 8);
-            if let Ok(proven) = cat(&case.root, &case.path, Budget::card(), &Bytes::from(changed)) {
+            if let Ok(proven) = cat(&case.root, &case.path, DagWalkBudget::for_card(), &Bytes::from(changed)) {
                 assert_eq!(proven.bytes, honest, "{}, byte {index}", case.name);
             }
             tried += 1;
@@ -241,7 +243,7 @@ fn upstream_cars_give_the_expected_files() {
 }
 
 /// What an entry of an expected tree came to. Whatever is not as expected has to have a name here.
-fn check_entry(label: &str, entry: &Entry, outcome: Result<Proven, WalkError>) -> &'static str {
+fn check_entry(label: &str, entry: &Entry, outcome: Result<VerifiedFile, DagWalkError>) -> &'static str {
     match (entry.r#type.as_str(), &entry.sha256, outcome) {
         ("file", Some(digest), Ok(proven)) => {
             assert_eq!(proven.file, cid(&entry.cid), "{label}");
@@ -249,15 +251,15 @@ fn check_entry(label: &str, entry: &Entry, outcome: Result<Proven, WalkError>) -
             assert_eq!(sha256(&proven.bytes), *digest, "{label}");
             "file"
         }
-        ("directory", _, Err(WalkError::IsADirectory)) => "directory",
+        ("directory", _, Err(DagWalkError::IsADirectory)) => "directory",
         // The reader behind the expectations shows some symlinks as empty files.
-        ("symlink", _, Err(WalkError::UnsupportedType(4))) => "symlink",
-        ("file", Some(_), Err(WalkError::UnsupportedType(4))) if entry.size == Some(0) => "symlink",
-        ("object", _, Err(WalkError::UnsupportedCodec(_))) => "object",
-        ("file", None, Err(WalkError::Incomplete { .. })) => "incomplete",
+        ("symlink", _, Err(DagWalkError::UnsupportedType(4))) => "symlink",
+        ("file", Some(_), Err(DagWalkError::UnsupportedType(4))) if entry.size == Some(0) => "symlink",
+        ("object", _, Err(DagWalkError::UnsupportedCodec(_))) => "object",
+        ("file", None, Err(DagWalkError::Incomplete { .. })) => "incomplete",
         // Two CARs have directories with names such as `../foo`, which we refuse whole.
-        (_, _, Err(error @ WalkError::BadPath(_))) if entry.path.contains("..") => error.class(),
-        (_, _, Err(error @ WalkError::BadUnixfs { .. })) if label.contains("outside-root") => error.class(),
+        (_, _, Err(error @ DagWalkError::BadPath(_))) if entry.path.contains("..") => error.class(),
+        (_, _, Err(error @ DagWalkError::BadUnixfs { .. })) if label.contains("outside-root") => error.class(),
         (_, _, outcome) => panic!("{label}: {:?}", outcome.map(|proven| proven.bytes.len())),
     }
 }
@@ -272,10 +274,10 @@ fn upstream_trees_can_be_rebuilt() {
         for tree in &expected.trees {
             let Some(files) = files_of(tree, &blocks).filter(|files| !files.is_empty()) else { continue };
             for layout in layouts() {
-                let (root, blocks) = build::tree(&files, layout);
+                let (root, blocks) = build::build_tree(&files, layout);
                 if Ok(root) == ContentId::parse(&tree.root) {
                     rebuilt.push(name.clone());
-                    let again = Bytes::from(build::car(&root, &blocks));
+                    let again = Bytes::from(build::write_car(&root, &blocks));
                     assert_eq!(sections(&again).0.len(), blocks.len(), "{name}");
                 }
             }
@@ -285,12 +287,12 @@ fn upstream_trees_can_be_rebuilt() {
     assert_eq!(rebuilt, REBUILT);
 }
 
-fn layouts() -> [build::Layout; 3] {
-    let default = build::Layout::default();
-    [default, build::Layout { chunk: 256 << 10, ..default }, build::Layout { shard_above: 0, ..default }]
+fn layouts() -> [build::DagLayout; 3] {
+    let default = build::DagLayout::default();
+    [default, build::DagLayout { chunk: 256 << 10, ..default }, build::DagLayout { shard_above: 0, ..default }]
 }
 
-fn files_of(tree: &Tree, blocks: &Blocks) -> Option<BTreeMap<String, Bytes>> {
+fn files_of(tree: &Tree, blocks: &BlocksByCid) -> Option<BTreeMap<String, Bytes>> {
     let files = tree.entries.iter().filter(|entry| entry.r#type == "file" && !entry.path.is_empty());
     files.map(|entry| Some((entry.path.clone(), cat_blocks(&tree.root, &entry.path, blocks).ok()?.bytes))).collect()
 }
@@ -309,7 +311,7 @@ fn dag_pb_fixtures() {
         for file in folders(&folder) {
             let Some(name) = file.file_name().and_then(|name| name.to_str()?.strip_suffix(".dag-pb")) else { continue };
             let outcome = read_one_block(cid(name), read(&file));
-            assert!(!matches!(outcome, Err(WalkError::BadDagPb { .. })), "{}: {outcome:?}", file.display());
+            assert!(!matches!(outcome, Err(DagWalkError::BadDagPb { .. })), "{}: {outcome:?}", file.display());
             good += 1;
         }
     }
@@ -319,42 +321,42 @@ fn dag_pb_fixtures() {
     assert_eq!(negatives.len(), 9);
     for negative in negatives {
         let block = unhex(&negative.hex);
-        let outcome = read_one_block(ContentId::dag_pb_of(&block), Bytes::from(block));
-        assert!(matches!(outcome, Err(WalkError::BadDagPb { .. })), "{}: {outcome:?}", negative.name);
+        let outcome = read_one_block(ContentId::from_dag_pb_block(&block), Bytes::from(block));
+        assert!(matches!(outcome, Err(DagWalkError::BadDagPb { .. })), "{}: {outcome:?}", negative.name);
     }
 }
 
-fn read_one_block(root: ContentId, block: Bytes) -> Result<Proven, WalkError> {
-    let mut walk = Walk::new(root, &ContentPath::default(), Budget::card());
+fn read_one_block(root: ContentId, block: Bytes) -> Result<VerifiedFile, DagWalkError> {
+    let mut walk = DagWalk::new(root, &ContentPath::default(), DagWalkBudget::for_card());
     walk.supply(block)?;
     walk.finish()
 }
 
-fn cat(root: &str, path: &str, budget: Budget, car: &Bytes) -> Result<Proven, WalkError> {
-    cat_car(cid(root), &ContentPath::literal(path)?, budget, car.clone())
+fn cat(root: &str, path: &str, budget: DagWalkBudget, car: &Bytes) -> Result<VerifiedFile, DagWalkError> {
+    read_file_from_car(cid(root), &ContentPath::parse_literal(path)?, budget, car.clone())
 }
 
-/// As [`cat`], block by block.
-fn cat_blocks(root: &str, path: &str, blocks: &Blocks) -> Result<Proven, WalkError> {
-    let mut walk = Walk::new(cid(root), &ContentPath::literal(path)?, Budget::cat());
-    while let Some(block) = walk.wanted().and_then(|cid| blocks.get(cid)) {
+/// As [`for_cat`], block by block.
+fn cat_blocks(root: &str, path: &str, blocks: &BlocksByCid) -> Result<VerifiedFile, DagWalkError> {
+    let mut walk = DagWalk::new(cid(root), &ContentPath::parse_literal(path)?, DagWalkBudget::for_cat());
+    while let Some(block) = walk.wanted_block().and_then(|cid| blocks.get(cid)) {
         walk.supply(block.clone())?;
     }
     walk.finish()
 }
 
-fn blocks_of(car: &Bytes) -> Blocks {
+fn blocks_of(car: &Bytes) -> BlocksByCid {
     sections(car).0.into_iter().map(|section| (section.cid, section.block)).collect()
 }
 
-fn sections(car: &Bytes) -> (Vec<Section>, bool) {
+fn sections(car: &Bytes) -> (Vec<CarSection>, bool) {
     let mut reader = CarReader::new(CarLimits { block_size: 2 << 20, bytes: 64 << 20, sections: 1 << 16 });
     let mut sections = Vec::new();
     // In small pieces, as a network gives them.
     for chunk in car.chunks(1000) {
         reader.push(Bytes::copy_from_slice(chunk));
         loop {
-            match reader.section() {
+            match reader.next_section() {
                 Ok(Some(section)) => sections.push(section),
                 Ok(None) => break,
                 Err(_) => return (sections, false),

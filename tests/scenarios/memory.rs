@@ -4,32 +4,32 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use clresolve_core::reading::BlockSelector;
-use clresolve_core::state::State;
-use clresolve_payment::check::{Remembered, SeenIdentity, SeenPayee, WebOrigin};
-use clresolve_resolver::memory::{Memory, OriginKey, Store};
+use clresolve_core::state::TrustState;
+use clresolve_payment::check::{OriginMemoryEntry, SeenIdentity, SeenPayee, WebOrigin};
+use clresolve_resolver::memory::{MemoryFile, OriginKey, ResolverMemory};
 use clresolve_resolver::resolve::{Resolver, SetupError};
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::spec::Spec;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_verdict::verdict::Verdict;
 
 const NAME: &str = "agent.eth";
 
 /// A world in which the agent's card differs from a good one by `patch`, in TOML.
-async fn world(patch: &str) -> World {
+async fn world(patch: &str) -> CustomSandbox {
     let text = format!(
         "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n\
          [[agent]]\nname = \"{NAME}\"\nabout = \"An agent.\"\n[agent.card.patch]\n{patch}\n"
     );
-    World::start(&Spec::parse(&text).expect("a good specification")).await.expect("the world starts")
+    CustomSandbox::start(&SandboxSpec::parse(&text).expect("a good specification")).await.expect("the world starts")
 }
 
 /// What a resolver that starts now, with the memory in `folder`, says of the agent.
-async fn ask(world: &World, folder: &Path) -> Verdict {
+async fn ask(world: &CustomSandbox, folder: &Path) -> Verdict {
     let resolver = Resolver::new(&config(world, folder)).await.expect("a good configuration");
     Verdict::clone(resolver.resolve(NAME).await.verdict())
 }
 
-fn config(world: &World, folder: &Path) -> clresolve_resolver::Config {
+fn config(world: &CustomSandbox, folder: &Path) -> clresolve_resolver::Config {
     let mut config = world.config();
     config.memory.path = Some(folder.join("memory"));
     config.timeout = std::time::Duration::from_secs(120);
@@ -57,7 +57,7 @@ async fn a_card_that_changes_and_goes_back_is_told_after_each_restart() {
     let silent = ask(&changed, folder.path()).await;
     assert_eq!(
         (silent.state, codes(&silent)),
-        (State::Trusted, vec!["card-changed-silently", "record-recent", "updated-at-not-advanced"])
+        (TrustState::Trusted, vec!["card-changed-silently", "record-recent", "updated-at-not-advanced"])
     );
     let again = ask(&changed, folder.path()).await;
     assert_eq!(
@@ -91,14 +91,14 @@ async fn what_is_remembered_stays_out_of_the_conclusion() {
 async fn only_a_trusted_verdict_at_a_finalized_block_is_remembered() {
     let folder = folder();
     let (good, bad) = (world("").await, world("display_name = \" \"").await);
-    assert_eq!(ask(&bad, folder.path()).await.state, State::Untrusted);
+    assert_eq!(ask(&bad, folder.path()).await.state, TrustState::Untrusted);
     let mut latest = config(&good, folder.path());
     latest.chain.block = BlockSelector::Latest;
     let mut stranger = config(&good, folder.path());
     stranger.chain.endpoints.iter_mut().for_each(|endpoint| endpoint.own = false);
     for config in [latest, stranger] {
         let verdict = Resolver::new(&config).await.expect("a good configuration").resolve(NAME).await.verdict().clone();
-        assert_eq!(verdict.state, State::Trusted);
+        assert_eq!(verdict.state, TrustState::Trusted);
     }
     let seen = ask(&good, folder.path()).await;
     assert_eq!(seen.steps[10].evidence["remembered"], false);
@@ -132,7 +132,7 @@ async fn a_name_is_shown_and_forgotten_and_the_gate_goes_by_the_policy() {
     ask(&first, folder.path()).await;
     let file = folder.path().join("f.toml");
     let mut config = config(&changed, folder.path());
-    config.gate.deny = vec![clresolve_core::reason::Code::CardChangedSilently];
+    config.gate.deny = vec![clresolve_core::reason::ReasonCode::CardChangedSilently];
     config.save(&file).expect("the folder can be written");
 
     let shown = clresolve(&["memory", "show", NAME, "-o", "json"], &file);
@@ -147,7 +147,7 @@ async fn a_name_is_shown_and_forgotten_and_the_gate_goes_by_the_policy() {
     assert_eq!(clresolve(&[NAME], &file).status.code(), Some(0), "the verdict stays what it is");
 
     // A memory that another process holds tells nothing, and what it might have told is to be denied.
-    let held = Memory::open(&folder.path().join("memory"), 10).expect("nobody else has it now");
+    let held = ResolverMemory::open(&folder.path().join("memory"), 10).expect("nobody else has it now");
     let denied = clresolve(&["gate", NAME, "-o", "json"], &file);
     let said: serde_json::Value = serde_json::from_slice(&denied.stdout).expect("JSON");
     assert_eq!((denied.status.code(), &said["code"]), (Some(1), &"memory-unavailable".into()));
@@ -165,16 +165,16 @@ async fn a_name_is_shown_and_forgotten_and_the_gate_goes_by_the_policy() {
     assert!(String::from_utf8_lossy(&none.stdout).contains("nothing is remembered"), "{none:?}");
 }
 
-/// A memory with the origins `shop.example`, whose identity was accepted before another was proposed, and `new.example`,
-/// with a payee. Returns the configuration file that names it.
+/// A memory with the origins `shop.example`, whose identity was accepted before another was proposed, and
+/// `new.example`, with a payee. Returns the configuration file that names it.
 fn sellers(folder: &Path) -> std::path::PathBuf {
-    let store = Store::open(&folder.join("memory"), 10).expect("a new file");
+    let store = MemoryFile::open(&folder.join("memory"), 10).expect("a new file");
     let key = |origin: &str| OriginKey::new("mainnet", 1, &origin.parse::<WebOrigin>().expect("an origin"));
     let note = |origin: &str, noted| store.note_origin(&key(origin), noted).expect("the disk has room");
     let at = "2026-01-02T03:04:05Z".parse().expect("a time");
     let proposing = |name: &str| {
         let seen = SeenIdentity { identity: name.parse().expect("an identity"), at, block: Some(16) };
-        Remembered { proposed: Some(seen), ..Remembered::default() }
+        OriginMemoryEntry { proposed: Some(seen), ..OriginMemoryEntry::default() }
     };
     note("https://shop.example", proposing("shop.eth"));
     store.accept_origin(&key("https://shop.example")).expect("it is proposed");
@@ -185,7 +185,7 @@ fn sellers(folder: &Path) -> std::path::PathBuf {
         at,
         block: Some(17),
     };
-    note("https://new.example", Remembered { payee: Some(payee), ..Remembered::default() });
+    note("https://new.example", OriginMemoryEntry { payee: Some(payee), ..OriginMemoryEntry::default() });
     let file = folder.join("f.toml");
     std::fs::write(&file, "[memory]\npath = \"memory\"\n").expect("the folder can be written");
     file

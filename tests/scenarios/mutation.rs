@@ -12,16 +12,19 @@ use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{
-    Answer, Block, BlockSelector, ChainError, Found, Grade, Holder, Holding, Latest, Proof, Reading, ResolverFault,
+    BlockSelector, ChainBlock, ChainError, EnsAnswer, LatestNameState, NameHolder, NameReading, OwnerReading,
+    ProofGrade, ProofStrength, ResolvedRecords, ResolverContractError,
 };
-use clresolve_core::records::{Key, Record, RecordSet};
-use clresolve_core::state::State;
-use clresolve_ipfs::build::{self, Blocks, Dag, Fanout, Layout};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk};
-use clresolve_resolver::fetch::Cause;
-use clresolve_verdict::check::{self, Policy};
-use clresolve_verdict::evidence::{self, Evidence, IpfsOutcome, Mirror, OwnerEvidence, ProvenBy, Source, Usable};
-use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::state::TrustState;
+use clresolve_ipfs::build::{self, BlocksByCid, DagBuilder, DagLayout, HamtFanout};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget};
+use clresolve_resolver::fetch::SourceUnavailableError;
+use clresolve_verdict::check::{self, JudgementPolicy};
+use clresolve_verdict::evidence::{
+    self, ContentProofSource, HttpsOutcome, IpfsMirror, IpfsOutcome, OwnerEvidence, RecordUsability, ResolutionEvidence,
+};
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
 use jiff::Timestamp;
 
 /// A card without a defect; its name is `summarizeagent.eth`.
@@ -30,18 +33,25 @@ const NAME: &str = "summarizeagent.eth";
 const URL: &str = "https://example.org/card.json";
 
 /// The required records, and one that no rule reads at depth `identity`.
-const KEYS: [Key; 7] =
-    [Key::Entry, Key::Agentcard, Key::CidAgentcard, Key::MirrorIpfs, Key::Checksum, Key::Owner, Key::Verb];
+const KEYS: [RecordKey; 7] = [
+    RecordKey::Entry,
+    RecordKey::Agentcard,
+    RecordKey::CidAgentcard,
+    RecordKey::MirrorIpfs,
+    RecordKey::Checksum,
+    RecordKey::Owner,
+    RecordKey::Verb,
+];
 
 /// All data that nodes, hosts and gateways return about one agent.
 #[derive(Clone, Debug)]
 struct World {
-    records: BTreeMap<Key, Vec<u8>>,
+    records: BTreeMap<RecordKey, Vec<u8>>,
     /// The records at the newest block.
-    latest: BTreeMap<Key, Vec<u8>>,
+    latest: BTreeMap<RecordKey, Vec<u8>>,
     /// Served only at [`URL`].
     served: Option<Bytes>,
-    blocks: Blocks,
+    blocks: BlocksByCid,
     reading: ReadingBytes,
 }
 
@@ -86,13 +96,13 @@ fn world(card: &str, form: Form) -> World {
         document[name].as_str().expect("a text").as_bytes().to_vec()
     };
     let records = BTreeMap::from([
-        (Key::Entry, member("entry")),
-        (Key::Agentcard, URL.as_bytes().to_vec()),
-        (Key::CidAgentcard, cid.to_string().into_bytes()),
-        (Key::MirrorIpfs, format!("ipfs://{cid}{below}").into_bytes()),
-        (Key::Checksum, Digest::of(card.as_bytes()).to_string().into_bytes()),
-        (Key::Owner, member("owner")),
-        (Key::Verb, b"summarize".to_vec()),
+        (RecordKey::Entry, member("entry")),
+        (RecordKey::Agentcard, URL.as_bytes().to_vec()),
+        (RecordKey::CidAgentcard, cid.to_string().into_bytes()),
+        (RecordKey::MirrorIpfs, format!("ipfs://{cid}{below}").into_bytes()),
+        (RecordKey::Checksum, Digest::compute(card.as_bytes()).to_string().into_bytes()),
+        (RecordKey::Owner, member("owner")),
+        (RecordKey::Verb, b"summarize".to_vec()),
     ]);
     let reading = ReadingBytes {
         answer: AnswerKind::Records,
@@ -106,22 +116,22 @@ fn world(card: &str, form: Form) -> World {
     World { latest: records.clone(), records, served: Some(Bytes::copy_from_slice(card.as_bytes())), blocks, reading }
 }
 
-fn store(card: &str, form: Form) -> (ContentId, String, Blocks) {
+fn store(card: &str, form: Form) -> (ContentId, String, BlocksByCid) {
     let path = format!("agents/{NAME}.json");
     let neighbours = (0..4).map(|n| (format!("agents/agent-{n}.json"), Bytes::from(format!("{{\"n\": {n}}}"))));
     let files: BTreeMap<String, Bytes> =
         neighbours.chain([(path.clone(), Bytes::copy_from_slice(card.as_bytes()))]).collect();
-    let mut dag = Dag::default();
+    let mut dag = DagBuilder::default();
     match form {
-        Form::Raw => (dag.raw(card.to_owned()).cid, String::new(), dag.into_blocks()),
-        Form::Chunks => (dag.file(card.as_bytes(), 512).cid, String::new(), dag.into_blocks()),
+        Form::Raw => (dag.add_raw_block(card.to_owned()).cid, String::new(), dag.into_blocks()),
+        Form::Chunks => (dag.add_file(card.as_bytes(), 512).cid, String::new(), dag.into_blocks()),
         Form::Folder => {
-            let (cid, blocks) = build::tree(&files, Layout::default());
+            let (cid, blocks) = build::build_tree(&files, DagLayout::default());
             (cid, path, blocks)
         }
         Form::Sharded => {
-            let layout = Layout { shard_above: 2, fanout: Fanout::SMALLEST, chunk: 700 };
-            let (cid, blocks) = build::tree(&files, layout);
+            let layout = DagLayout { shard_above: 2, fanout: HamtFanout::SMALLEST, chunk: 700 };
+            let (cid, blocks) = build::build_tree(&files, layout);
             (cid, path, blocks)
         }
     }
@@ -155,7 +165,7 @@ impl Bad {
         Self { what, world, mended: Some(good) }
     }
 
-    fn record(what: &'static str, key: Key, value: &str) -> Self {
+    fn record(what: &'static str, key: RecordKey, value: &str) -> Self {
         Self::around(what, Form::Folder, |world| {
             world.records.insert(key, value.as_bytes().to_vec());
             world.latest = world.records.clone();
@@ -166,8 +176,8 @@ impl Bad {
 /// Agents with one defect each.
 fn bad() -> Vec<Bad> {
     let other = CARD.replace("Makes long texts short.", "Another version of this card.");
-    let other_raw = ContentId::raw_of(other.as_bytes()).to_string();
-    let other_digest = Digest::of(other.as_bytes()).to_string();
+    let other_raw = ContentId::from_raw_block(other.as_bytes()).to_string();
+    let other_digest = Digest::compute(other.as_bytes()).to_string();
     vec![
         Bad::around("another card is served", Form::Folder, |world| world.served = Some(other.into())),
         Bad::around("no gateway has the blocks", Form::Folder, |world| world.blocks.clear()),
@@ -176,16 +186,16 @@ fn bad() -> Vec<Bad> {
             world.served = None;
         }),
         Bad::around("the checksum is about to change", Form::Raw, |world| {
-            world.latest.insert(Key::Checksum, other_digest.clone().into_bytes());
+            world.latest.insert(RecordKey::Checksum, other_digest.clone().into_bytes());
         }),
-        Bad::record("the checksum is that of another card", Key::Checksum, &other_digest),
-        Bad::record("the CID is that of another card", Key::CidAgentcard, &other_raw),
-        Bad::record("the mirror names another card", Key::MirrorIpfs, &format!("ipfs://{other_raw}")),
-        Bad::record("the entry is another agent's", Key::Entry, "x402://stranger.eth/summarize/v1"),
-        Bad::record("the owner is another one", Key::Owner, "stranger.eth"),
-        Bad::record("the owner turns the text", Key::Owner, "publisher.\u{202e}hte"),
-        Bad::record("no checksum is set", Key::Checksum, ""),
-        Bad::record("no CID is set", Key::CidAgentcard, ""),
+        Bad::record("the checksum is that of another card", RecordKey::Checksum, &other_digest),
+        Bad::record("the CID is that of another card", RecordKey::CidAgentcard, &other_raw),
+        Bad::record("the mirror names another card", RecordKey::MirrorIpfs, &format!("ipfs://{other_raw}")),
+        Bad::record("the entry is another agent's", RecordKey::Entry, "x402://stranger.eth/summarize/v1"),
+        Bad::record("the owner is another one", RecordKey::Owner, "stranger.eth"),
+        Bad::record("the owner turns the text", RecordKey::Owner, "publisher.\u{202e}hte"),
+        Bad::record("no checksum is set", RecordKey::Checksum, ""),
+        Bad::record("no CID is set", RecordKey::CidAgentcard, ""),
         Bad::card("the card is another name's", "\"ens\": \"summarizeagent.eth\"", "\"ens\": \"strangeragent.eth\""),
         Bad::card("the card has a foreign member", "\"slug\":", "\"rating\": 5, \"slug\":"),
         Bad::card("the card has a key twice", "\"slug\":", "\"slug\": \"a\", \"slug\":"),
@@ -199,16 +209,16 @@ fn bad() -> Vec<Bad> {
 }
 
 /// The evidence that the library's resolution and parsers gather from this data.
-fn gather(world: &World) -> Evidence {
+fn gather(world: &World) -> ResolutionEvidence {
     let records = record_set(&world.records);
-    let text = |key| Usable::of(&records, key).text();
-    let https = match (text(Key::Agentcard).filter(|url| evidence::is_https_url(url)), &world.served) {
-        (None, _) => Source::NotAsked,
-        (Some(URL), Some(bytes)) => Source::Body { bytes: bytes.clone(), url: URL.to_owned() },
-        (Some(_), _) => Source::Unavailable(Cause::Status(404).into()),
+    let text = |key| RecordUsability::from_record(&records, key).text();
+    let https = match (text(RecordKey::Agentcard).filter(|url| evidence::is_https_url(url)), &world.served) {
+        (None, _) => HttpsOutcome::NotAsked,
+        (Some(URL), Some(bytes)) => HttpsOutcome::Body { bytes: bytes.clone(), url: URL.to_owned() },
+        (Some(_), _) => HttpsOutcome::Unavailable(SourceUnavailableError::Status(404).into()),
     };
-    let cid = text(Key::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
-    let mirror = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok());
+    let cid = text(RecordKey::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
+    let mirror = text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirror::parse(value).ok());
     let path = mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default();
     let walked = |cid: Option<ContentId>, path: &ContentPath| match cid {
         Some(cid) => walk(cid, path, https.bytes(), &world.blocks).0,
@@ -219,9 +229,9 @@ fn gather(world: &World) -> Evidence {
         Some(mirror) => walked(Some(mirror.cid), &mirror.path),
         None => IpfsOutcome::NotAsked,
     };
-    let holder = Holder::Address(world.reading.holder.into());
-    let owner = Holding { address: Some(world.reading.owner.into()), holder: Holder::Nobody };
-    Evidence {
+    let holder = NameHolder::Address(world.reading.holder.into());
+    let owner = OwnerReading { address: Some(world.reading.owner.into()), holder: NameHolder::Nobody };
+    ResolutionEvidence {
         name: EnsName::parse(NAME).expect("a good name"),
         now: Timestamp::UNIX_EPOCH,
         chain_id: 1,
@@ -233,16 +243,16 @@ fn gather(world: &World) -> Evidence {
         mirror: mirrored,
         liars: Vec::new(),
         schemas: None,
-        continuity: clresolve_verdict::evidence::continuity::Continuity::NotAsked,
+        continuity: clresolve_verdict::evidence::continuity::HistoryOutcome::NotAsked,
         links: None,
         misspelt_keys: Vec::new(),
     }
 }
 
-fn reading(world: &World, holder: Holder) -> Result<Reading, ChainError> {
+fn reading(world: &World, holder: NameHolder) -> Result<NameReading, ChainError> {
     let bytes = &world.reading;
     let found = |records| {
-        Answer::Records(Found {
+        EnsAnswer::Records(ResolvedRecords {
             resolver: bytes.resolver.into(),
             wildcard: None,
             offchain: false,
@@ -252,33 +262,33 @@ fn reading(world: &World, holder: Holder) -> Result<Reading, ChainError> {
     };
     let (answer, latest) = match bytes.answer {
         AnswerKind::Records => (found(record_set(&world.records)), found(record_set(&world.latest))),
-        AnswerKind::NoResolver => (Answer::NoResolver(None), Answer::NoResolver(None)),
-        AnswerKind::Unregistered => (Answer::Unregistered, Answer::Unregistered),
-        AnswerKind::Failed => return Err(ChainError::Resolver(ResolverFault::RevertedSilently)),
+        AnswerKind::NoResolver => (EnsAnswer::NoResolver(None), EnsAnswer::NoResolver(None)),
+        AnswerKind::Unregistered => (EnsAnswer::Unregistered, EnsAnswer::Unregistered),
+        AnswerKind::Failed => return Err(ChainError::Resolver(ResolverContractError::RevertedSilently)),
     };
-    Ok(Reading {
-        block: Block {
+    Ok(NameReading {
+        block: ChainBlock {
             number: u64::from_be_bytes(bytes.number),
             hash: bytes.hash.into(),
             timestamp: Timestamp::UNIX_EPOCH,
         },
         answer,
-        latest: Some(Ok(Latest { answer: latest, holder: Holder::Address(bytes.latest_holder.into()) })),
+        latest: Some(Ok(LatestNameState { answer: latest, holder: NameHolder::Address(bytes.latest_holder.into()) })),
         newest: None,
         holder,
         expiry: None,
-        proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
+        proof: ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: true },
         endpoints: vec!["node".to_owned()],
         contradicted_by: Vec::new(),
         failed_endpoints: Vec::new(),
     })
 }
 
-fn record_set(records: &BTreeMap<Key, Vec<u8>>) -> RecordSet {
+fn record_set(records: &BTreeMap<RecordKey, Vec<u8>>) -> RecordSet {
     let record = |bytes: &[u8]| match String::from_utf8(bytes.to_vec()) {
-        Ok(text) if text.is_empty() => Record::Absent,
-        Ok(text) => Record::Text(text),
-        Err(error) => Record::NotUtf8(error.into_bytes()),
+        Ok(text) if text.is_empty() => TextRecord::Absent,
+        Ok(text) => TextRecord::Text(text),
+        Err(error) => TextRecord::NotUtf8(error.into_bytes()),
     };
     records.iter().map(|(key, bytes)| (*key, record(bytes))).collect()
 }
@@ -288,11 +298,11 @@ fn walk(
     cid: ContentId,
     path: &ContentPath,
     known: Option<&Bytes>,
-    blocks: &Blocks,
+    blocks: &BlocksByCid,
 ) -> (IpfsOutcome, BTreeSet<ContentId>) {
-    let mut walk = Walk::new(cid, path, Budget::card());
+    let mut walk = DagWalk::new(cid, path, DagWalkBudget::for_card());
     let mut taken = BTreeSet::new();
-    while let Some(wanted) = walk.wanted().copied() {
+    while let Some(wanted) = walk.wanted_block().copied() {
         if wanted.is_raw() && known.is_some_and(|bytes| walk.supply(bytes.clone()).is_ok()) {
             continue;
         }
@@ -302,18 +312,18 @@ fn walk(
         }
         taken.insert(wanted);
     }
-    (IpfsOutcome::of(walk.finish(), ProvenBy::Gateway, Vec::new()), taken)
+    (IpfsOutcome::from_walk(walk.finish(), ContentProofSource::Gateway, Vec::new()), taken)
 }
 
 /// Whether a change to a good agent's data is insignificant: every record keeps its meaning, the newest block has the
 /// same records and holder, the host serves the card or nothing, and every block that must come from a gateway is
 /// correct.
 fn binds(good: &World, changed: &World) -> bool {
-    let record = |key: &Key| says_the_same(*key, &good.records[key], changed.records.get(key).map_or(&[], |v| v));
+    let record = |key: &RecordKey| says_the_same(*key, &good.records[key], changed.records.get(key).map_or(&[], |v| v));
     let pinned = record_set(&changed.records);
-    let served = changed.served.as_ref().filter(|_| pinned.text(Key::Agentcard).is_some_and(|url| url == URL));
-    let cid = ContentId::parse(pinned.text(Key::CidAgentcard).unwrap_or_default());
-    let mirror = Mirror::parse(pinned.text(Key::MirrorIpfs).unwrap_or_default());
+    let served = changed.served.as_ref().filter(|_| pinned.text(RecordKey::Agentcard).is_some_and(|url| url == URL));
+    let cid = ContentId::parse(pinned.text(RecordKey::CidAgentcard).unwrap_or_default());
+    let mirror = IpfsMirror::parse(pinned.text(RecordKey::MirrorIpfs).unwrap_or_default());
     let (Ok(cid), Ok(mirror)) = (cid, mirror) else { return false };
     let (_, needed) = walk(cid, &mirror.path, served, &good.blocks);
     KEYS.iter().all(record)
@@ -324,19 +334,19 @@ fn binds(good: &World, changed: &World) -> bool {
 }
 
 /// Whether a changed record has the same meaning as the good one.
-fn says_the_same(key: Key, good: &[u8], changed: &[u8]) -> bool {
+fn says_the_same(key: RecordKey, good: &[u8], changed: &[u8]) -> bool {
     let (Ok(good), Ok(changed)) = (std::str::from_utf8(good), std::str::from_utf8(changed)) else { return false };
     let is_clean = clresolve_core::text::unsafe_character(changed).is_none() && changed.trim() == changed;
     is_clean
         && match key {
             // Hex digits in any case, with or without the prefix.
-            Key::Checksum => changed.parse() == good.parse::<Digest>(),
+            RecordKey::Checksum => changed.parse() == good.parse::<Digest>(),
             // Any multibase, and either CID version.
-            Key::CidAgentcard => ContentId::parse(changed) == ContentId::parse(good),
-            Key::MirrorIpfs => Mirror::parse(changed) == Mirror::parse(good),
+            RecordKey::CidAgentcard => ContentId::parse(changed) == ContentId::parse(good),
+            RecordKey::MirrorIpfs => IpfsMirror::parse(changed) == IpfsMirror::parse(good),
             // The location of a copy, not its identity: any https URL, at which nothing is served.
-            Key::Agentcard => evidence::is_https_url(changed),
-            Key::Entry | Key::Owner => changed == good,
+            RecordKey::Agentcard => evidence::is_https_url(changed),
+            RecordKey::Entry | RecordKey::Owner => changed == good,
             // No rule reads the other records at this depth.
             _ => true,
         }
@@ -408,7 +418,7 @@ fn parts_changed(world: &World) -> Vec<(String, World)> {
         let cuts = (0..bytes.len()).step_by(1 + bytes.len() / 8).map(|end| bytes[..end].to_vec());
         cuts.chain([bytes.repeat(2)]).collect::<Vec<_>>()
     };
-    let set = |next: &mut World, key: Key, value: Vec<u8>| {
+    let set = |next: &mut World, key: RecordKey, value: Vec<u8>| {
         next.records.insert(key, value.clone());
         next.latest.insert(key, value);
     };
@@ -450,8 +460,8 @@ fn parts_changed(world: &World) -> Vec<(String, World)> {
 }
 
 /// Runs `problem` on all variants in parallel, and reports the first few problems.
-fn check_all(worlds: &[(String, World)], problem: impl Fn(&World, State) -> Option<String> + Sync) {
-    let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+fn check_all(worlds: &[(String, World)], problem: impl Fn(&World, TrustState) -> Option<String> + Sync) {
+    let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = worlds.len().div_ceil(cores).max(1);
     let of = |worlds: &[(String, World)]| -> Vec<String> {
@@ -468,13 +478,13 @@ fn check_all(worlds: &[(String, World)], problem: impl Fn(&World, State) -> Opti
     assert!(problems.is_empty(), "{} of {} worlds: {shown:#?}", problems.len(), worlds.len());
 }
 
-fn state(world: &World, profile: &Profile) -> State {
-    check::judge(&gather(world), profile, &Policy::default()).state
+fn state(world: &World, profile: &ConformanceProfile) -> TrustState {
+    check::judge(&gather(world), profile, &JudgementPolicy::default()).state
 }
 
 /// A good agent stays trusted exactly if the change is insignificant.
 fn hold_good(good: &World, worlds: &[(String, World)]) {
-    check_all(worlds, |changed, state| match (state == State::Trusted, binds(good, changed)) {
+    check_all(worlds, |changed, state| match (state == TrustState::Trusted, binds(good, changed)) {
         (true, false) => Some("trusted, though the evidence says something else".to_owned()),
         (false, true) => Some(format!("{state}, though the evidence says the same")),
         _ => None,
@@ -483,14 +493,14 @@ fn hold_good(good: &World, worlds: &[(String, World)]) {
 
 #[test]
 fn the_agents_are_what_they_are_taken_for() {
-    let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+    let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
     for form in FORMS {
         let good = world(CARD, form);
-        assert_eq!(state(&good, &profile), State::Trusted, "{form:?}");
+        assert_eq!(state(&good, &profile), TrustState::Trusted, "{form:?}");
         assert!(binds(&good, &good), "{form:?}");
     }
     for Bad { what, world, .. } in bad() {
-        assert_ne!(state(&world, &profile), State::Trusted, "{what}");
+        assert_ne!(state(&world, &profile), TrustState::Trusted, "{what}");
     }
 }
 
@@ -529,7 +539,7 @@ fn no_change_makes_a_bad_agent_trusted() {
         worlds.extend(parts_changed(&world));
         check_all(&worlds, |changed, state| {
             let is_mended = || mended.as_ref().is_some_and(|good| binds(good, changed));
-            (state == State::Trusted && !is_mended()).then(|| format!("{what}, and still trusted"))
+            (state == TrustState::Trusted && !is_mended()).then(|| format!("{what}, and still trusted"))
         });
     }
 }

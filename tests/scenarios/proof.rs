@@ -9,16 +9,21 @@ use alloy_primitives::{Address, address};
 use async_trait::async_trait;
 use bytes::Bytes;
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
-use clresolve_chain::transport::{HttpPost, PostError};
-use clresolve_chain::{Chain, ChainConfig, Clock, Endpoint, Head, HeaderSource, ProvenChain, QuorumHeaders, RpcChain};
-use clresolve_core::cause::ResolverFault;
+use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
+use clresolve_chain::{
+    BlockHeaderSource, ChainReaderConfig, EnsReader, ProvenEnsReader, QuorumHeaderSource, RpcEndpointSettings,
+    RpcEnsReader, TimeSource, VouchedBlockHeader,
+};
+use clresolve_core::cause::ResolverContractError;
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::Coins;
-use clresolve_core::reading::{Answer, BlockSelector, ChainError, GradeDemand, Holder, Holding, Reading};
-use clresolve_core::records::Key;
-use clresolve_resolver::telemetry::Exposition;
+use clresolve_core::payment::CoinTypes;
+use clresolve_core::reading::{
+    BlockSelector, ChainError, EnsAnswer, NameHolder, NameReading, OwnerReading, ProofGradeDemand,
+};
+use clresolve_core::records::RecordKey;
+use clresolve_resolver::telemetry::PrometheusExposition;
 use clresolve_sandbox::chain::{CHAIN_ID, ChainBuilder, NameRegistration, ResolverKind, RpcServer, SandboxChain};
-use clresolve_state::Contracts;
+use clresolve_state::EnsContractAddresses;
 use serde_json::Value;
 use url::Url;
 
@@ -59,12 +64,12 @@ impl Counted {
 }
 
 #[async_trait]
-impl HttpPost for Counted {
-    async fn post(&self, url: &Url, body: Bytes, _: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for Counted {
+    async fn post(&self, url: &Url, body: Bytes, _: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let round = self.rounds.load(Ordering::SeqCst) + 1;
         self.posts.fetch_add(1, Ordering::SeqCst);
         self.open.fetch_add(1, Ordering::SeqCst);
-        let broken = |error: reqwest::Error| PostError::Connection(error.without_url().to_string());
+        let broken = |error: reqwest::Error| HttpRequestError::Connection(error.without_url().to_string());
         let request: Value = serde_json::from_slice(&body).expect("clresolve sends JSON");
         self.calls.fetch_add(request.as_array().map_or(1, Vec::len), Ordering::SeqCst);
         let reply = self.http.post(url.clone()).body(body).timeout(timeout).send().await.map_err(broken)?;
@@ -126,35 +131,35 @@ impl World {
             .unwrap_or_else(|_| unreachable!("a proxy for each"))
     }
 
-    fn http(&self) -> Arc<dyn HttpPost> {
+    fn http(&self) -> Arc<dyn RpcHttpTransport> {
         Arc::clone(&self.counted) as _
     }
 
-    fn stated(&self, demand: GradeDemand, urls: Vec<Url>) -> RpcChain {
-        RpcChain::new(config(demand, urls), &self.http(), Arc::new(NoGateway))
+    fn stated(&self, demand: ProofGradeDemand, urls: Vec<Url>) -> RpcEnsReader {
+        RpcEnsReader::new(config(demand, urls), &self.http(), Arc::new(NoGateway))
     }
 
-    fn proven(&self, config: ChainConfig) -> ProvenChain {
-        ProvenChain::new(config, &self.http(), Arc::new(NoGateway))
+    fn proven(&self, config: ChainReaderConfig) -> ProvenEnsReader {
+        ProvenEnsReader::new(config, &self.http(), Arc::new(NoGateway))
     }
 }
 
 /// Endpoints at these URLs, each of an operator of its own.
-fn config(demand: GradeDemand, urls: Vec<Url>) -> ChainConfig {
+fn config(demand: ProofGradeDemand, urls: Vec<Url>) -> ChainReaderConfig {
     let endpoint = |(place, url): (usize, Url)| {
         let label = format!("endpoint-{place}");
-        Endpoint { operator: label.clone(), label, url, own: false }
+        RpcEndpointSettings { operator: label.clone(), label, url, own: false }
     };
-    ChainConfig {
+    ChainReaderConfig {
         chain_id: CHAIN_ID,
         genesis: None,
-        contracts: Contracts::default(),
+        contracts: EnsContractAddresses::default(),
         endpoints: urls.into_iter().enumerate().map(endpoint).collect(),
         demand,
         timeout: Duration::from_secs(60),
         hedge_after: Duration::from_secs(60),
         lookup_timeout: Some(Duration::from_secs(240)),
-        coins: Coins::default(),
+        coins: CoinTypes::default(),
         max_head_age: None,
     }
 }
@@ -163,23 +168,23 @@ fn name(text: &str) -> EnsName {
     EnsName::parse(text).unwrap()
 }
 
-fn entry(reading: &Reading) -> Option<&str> {
+fn entry(reading: &NameReading) -> Option<&str> {
     match &reading.answer {
-        Answer::Records(found) => found.records.text(Key::Entry),
+        EnsAnswer::Records(found) => found.records.text(RecordKey::Entry),
         _ => None,
     }
 }
 
-async fn read(chain: &dyn Chain) -> Result<Reading, ChainError> {
-    chain.read(&name("agent.eth"), BlockSelector::Finalized).await
+async fn read(chain: &dyn EnsReader) -> Result<NameReading, ChainError> {
+    chain.read_name(&name("agent.eth"), BlockSelector::Finalized).await
 }
 
 /// A source that knows the header, as a light client would.
-struct KnownHeader(Head);
+struct KnownHeader(VouchedBlockHeader);
 
 #[async_trait]
-impl HeaderSource for KnownHeader {
-    async fn head(&self, _: BlockSelector) -> Result<Head, ChainError> {
+impl BlockHeaderSource for KnownHeader {
+    async fn select_header(&self, _: BlockSelector) -> Result<VouchedBlockHeader, ChainError> {
         Ok(self.0.clone())
     }
 }
@@ -188,14 +193,15 @@ impl HeaderSource for KnownHeader {
 async fn another_source_of_headers_takes_the_quorums_place() {
     let world = World::new().await;
     let upstream: Url = world.server.url().parse().unwrap();
-    let quorum = QuorumHeaders::new(config(GradeDemand::StateProof(1), vec![upstream.clone()]), &world.http());
-    let head = quorum.head(BlockSelector::Finalized).await.unwrap();
+    let quorum =
+        QuorumHeaderSource::new(config(ProofGradeDemand::StateProof(1), vec![upstream.clone()]), &world.http());
+    let head = quorum.select_header(BlockSelector::Finalized).await.unwrap();
     assert_eq!(head.block, world.chain.finalized());
-    let known = Arc::new(KnownHeader(Head { own: true, ..head }));
+    let known = Arc::new(KnownHeader(VouchedBlockHeader { own: true, ..head }));
     let proxy = Proxy::before(upstream, Altered::HeaderHashRemade).await;
-    let proven = || world.proven(config(GradeDemand::StateProof(1), vec![proxy.url()]));
-    let headers = || Arc::clone(&known) as Arc<dyn HeaderSource>;
-    let clock: Clock = Arc::new(jiff::Timestamp::now);
+    let proven = || world.proven(config(ProofGradeDemand::StateProof(1), vec![proxy.url()]));
+    let headers = || Arc::clone(&known) as Arc<dyn BlockHeaderSource>;
+    let clock: TimeSource = Arc::new(jiff::Timestamp::now);
     for proven in [
         proven().with_headers(headers()),
         proven().with_headers(headers()).with_clock(Arc::clone(&clock)),
@@ -203,7 +209,7 @@ async fn another_source_of_headers_takes_the_quorums_place() {
     ] {
         let reading = read(&proven).await.unwrap();
         assert_eq!(entry(&reading), Some(ENTRY), "headers of endpoints are not listened to");
-        assert!(!reading.proof.is_one_strangers_word());
+        assert!(!reading.proof.is_single_third_party());
     }
 }
 
@@ -211,26 +217,27 @@ async fn another_source_of_headers_takes_the_quorums_place() {
 #[tokio::test]
 async fn a_call_that_reverts_as_a_whole_gives_no_records() {
     let world = World::new().await;
-    let standard = Contracts::default();
-    let contracts = Contracts { multicall3: standard.registry, ..standard };
-    let proven = world.proven(ChainConfig { contracts, ..config(GradeDemand::StateProof(2), world.honest()) });
-    assert_eq!(read(&proven).await.unwrap_err(), ChainError::Resolver(ResolverFault::CallReverted));
+    let standard = EnsContractAddresses::default();
+    let contracts = EnsContractAddresses { multicall3: standard.registry, ..standard };
+    let proven =
+        world.proven(ChainReaderConfig { contracts, ..config(ProofGradeDemand::StateProof(2), world.honest()) });
+    assert_eq!(read(&proven).await.unwrap_err(), ChainError::Resolver(ResolverContractError::CallReverted));
 }
 
 #[tokio::test]
 async fn the_cost_of_each_grade_in_requests_and_round_trips() {
     let world = World::new().await;
     let [single, quorum] =
-        [GradeDemand::SingleRpc, GradeDemand::Quorum(2)].map(|demand| world.stated(demand, world.honest()));
-    let proven = world.proven(config(GradeDemand::StateProof(2), world.honest()));
-    let grades: [(&str, &dyn Chain, usize); 3] =
+        [ProofGradeDemand::SingleRpc, ProofGradeDemand::Quorum(2)].map(|demand| world.stated(demand, world.honest()));
+    let proven = world.proven(config(ProofGradeDemand::StateProof(2), world.honest()));
+    let grades: [(&str, &dyn EnsReader, usize); 3] =
         [("single-rpc", &single, 2), ("quorum 2 of 3", &quorum, 2), ("state-proof 2 of 3", &proven, 3)];
     println!("grade, name with its owner: HTTP requests, JSON-RPC requests in them, reply bytes, round trips");
     for (label, chain, most) in grades {
         for text in ["agent.eth", "agent.eth", "other.eth"] {
             world.counted.counts().await;
-            let reading = chain.read(&name(text), BlockSelector::Finalized).await.unwrap();
-            chain.holding(&name("owner.eth"), &reading.block, &reading.endpoints).await.unwrap();
+            let reading = chain.read_name(&name(text), BlockSelector::Finalized).await.unwrap();
+            chain.read_holding(&name("owner.eth"), &reading.block, &reading.endpoints).await.unwrap();
             let [posts, calls, bytes, rounds] = world.counted.counts().await;
             println!("{label}, {text}: {posts}, {calls}, {bytes}, {rounds}");
             assert!((2..=most).contains(&rounds), "{label}, {text}: {rounds} round trips, at most {most} expected");
@@ -242,11 +249,11 @@ async fn the_cost_of_each_grade_in_requests_and_round_trips() {
 async fn a_liar_that_is_asked_for_proofs_is_named_with_its_lie_and_counted() {
     let world = World::new().await;
     for (lie, words) in [(Altered::Slot, "the proof of slot "), (Altered::CodeByte, "the code of ")] {
-        let counts = Exposition::default();
+        let counts = PrometheusExposition::default();
         let _counting = metrics::set_default_local_recorder(&counts);
         let [liar, honest] = world.before([lie, Altered::Nothing]).await;
         // Two endpoints have the header, and the first of them is asked for proofs first.
-        let proven = world.proven(config(GradeDemand::StateProof(2), vec![liar.url(), honest.url()]));
+        let proven = world.proven(config(ProofGradeDemand::StateProof(2), vec![liar.url(), honest.url()]));
         let reading = read(&proven).await.unwrap();
         assert_eq!(entry(&reading), Some(ENTRY));
         let [(label, cause)] = &reading.contradicted_by[..] else { panic!("{:?}", reading.contradicted_by) };
@@ -269,11 +276,11 @@ async fn spare_endpoints_prove_what_others_keep_back() {
         // None of those that say nothing is ever given up, so they are waited for in vain.
         let urls = proxies.iter().map(Proxy::url).collect();
         let hedge_after = Duration::from_millis(1);
-        let chain = world.proven(ChainConfig { hedge_after, ..config(GradeDemand::StateProof(2), urls) });
+        let chain = world.proven(ChainReaderConfig { hedge_after, ..config(ProofGradeDemand::StateProof(2), urls) });
         let reading = tokio::time::timeout(Duration::from_secs(30), read(&chain)).await;
         let reading = reading.expect("nobody waits in vain").unwrap_or_else(|error| panic!("{altered:?}: {error}"));
         assert_eq!(entry(&reading), Some(ENTRY), "{altered:?}");
-        let holding = chain.holding(&name("owner.eth"), &reading.block, &reading.endpoints).await;
-        assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }), "{altered:?}");
+        let holding = chain.read_holding(&name("owner.eth"), &reading.block, &reading.endpoints).await;
+        assert_eq!(holding, Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }), "{altered:?}");
     }
 }

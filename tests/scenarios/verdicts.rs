@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use clresolve_bundle::{Bundle, TrustAnchors};
+use clresolve_bundle::{ResolutionBundle, TrustAnchors};
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::Code;
-use clresolve_core::state::State;
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::config::ProofDemand;
-use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
@@ -95,7 +95,7 @@ fn scenarios_replay_from_their_bundles() {
         let form = jsonschema::draft202012::new(&schema).expect("a schema");
         for case in &cases {
             let resolver = stage.resolver(&case.ask.setting).await;
-            let bundle = match resolver.export(&Question::new(case.ask.name.as_str())).await {
+            let bundle = match resolver.export(&NameQuestion::new(case.ask.name.as_str())).await {
                 Ok(bundle) => {
                     let bundle = bundle.bundle().to_json();
                     let errors =
@@ -109,7 +109,7 @@ fn scenarios_replay_from_their_bundles() {
                 }
             };
             let anchors = || TrustAnchors { profiles: resolver.profiles(), checkpoint };
-            match Bundle::read(&bundle).and_then(|bundle| bundle.verify(anchors())) {
+            match ResolutionBundle::read(&bundle).and_then(|bundle| bundle.verify(anchors())) {
                 Ok(verified) if library[&case.id]["conclusion"] == verified.replay.verdict().conclusion => {}
                 Ok(_) => wrong.push(format!("{}\n    library and bundle conclude differently", case.id)),
                 Err(error) => wrong.push(format!("{}\n    refused: {error}", case.id)),
@@ -130,7 +130,7 @@ fn scenarios_hold_over_http() {
             let Some(DaemonResponse { verdict, gate: (status, state) }) = said.get(&case.id) else { continue };
             let strangers_word = judge::codes_of(verdict).contains("single-rpc");
             let denied = case.ask.setting.denied().iter().any(|code| case.ask.codes.contains(code));
-            let open = case.ask.state == State::Trusted && !strangers_word && !denied && !case.ask.is_headless;
+            let open = case.ask.state == TrustState::Trusted && !strangers_word && !denied && !case.ask.is_headless;
             // The gate takes names in normal form alone.
             let is_disguised = EnsName::parse(&case.ask.name).is_ok_and(|name| name.as_str() != case.ask.name);
             let expected = match (is_disguised, open) {
@@ -191,14 +191,14 @@ fn the_gate_decides_as_the_scenarios_say() {
 fn every_code_matters() {
     on_stage(async |stage| {
         let mut wrong = Vec::new();
-        let codes: Vec<&Code> = Code::ALL.iter().filter(|code| code.is_of_verdicts()).collect();
+        let codes: Vec<&ReasonCode> = ReasonCode::ALL.iter().filter(|code| code.is_verdict_code()).collect();
         for code in &codes {
             let expects = |case: &&Case| case.ask.codes.contains(code) && case.ask.session.is_none();
             let Some(case) = stage.scenarios.cases.iter().find(expects) else {
                 wrong.push(format!("{code}: no scenario expects it"));
                 continue;
             };
-            let resolver: Resolver = stage.resolver(&case.ask.setting).await.without(**code);
+            let resolver: Resolver = stage.resolver(&case.ask.setting).await.without_code(**code);
             let verdict = serde_json::to_value(&**resolver.resolve(&case.ask.name).await.verdict()).expect("JSON");
             if judge::problems(&case.ask, &verdict).is_empty() {
                 wrong.push(format!("{code}: {} passes without it", case.id));
@@ -265,7 +265,7 @@ fn the_sandbox_does_what_it_lists() {
         config.timeout = stage::PATIENCE;
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let listed = listed().await;
-        let expected = serde_json::to_value(Sandbox::expected()).expect("JSON");
+        let expected = serde_json::to_value(Sandbox::expected_verdicts()).expect("JSON");
         assert_eq!(listed, expected, "the program lists what the library knows");
 
         let rows = listed.as_array().expect("a list");

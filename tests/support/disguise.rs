@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use clresolve_resolver::fetch::{EgressViolation, Lookup};
+use clresolve_resolver::fetch::{AddressLookup, EgressViolation};
 
 /// A port that foreign URLs may name and that needs no privileges.
 pub(crate) const PORT: u16 = 8443;
@@ -37,7 +37,7 @@ impl Everywhere {
 }
 
 #[async_trait]
-impl Lookup for Everywhere {
+impl AddressLookup for Everywhere {
     async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         Ok(self.answers.clone())

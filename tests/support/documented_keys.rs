@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 #[path = "../../src/cli/man/keys.rs"]
 mod keys;
 
-pub(crate) use keys::Documented;
+pub(crate) use keys::ConfigKeyDocumentation;
 
 pub(crate) fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)
 }
 
 /// The keys in the order of the file.
-pub(crate) fn documented() -> Vec<Documented> {
-    keys::documented_in(&std::fs::read_to_string(shipped("config.prod.toml")).expect("the file is there"))
+pub(crate) fn documented() -> Vec<ConfigKeyDocumentation> {
+    keys::parse_documented_keys(&std::fs::read_to_string(shipped("config.prod.toml")).expect("the file is there"))
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_ipfs::build::{Blocks, Layout, car, tree};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk};
-use clresolve_resolver::fetch::Cause;
+use clresolve_ipfs::build::{BlocksByCid, DagLayout, build_tree, write_car};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget};
+use clresolve_resolver::fetch::SourceUnavailableError;
 
 use super::server::{Answer, answer, gzip, status};
 
@@ -21,7 +21,7 @@ const PATH: &str = "agents/a b.json";
 pub(crate) struct Content {
     pub(crate) root: ContentId,
     pub(crate) path: String,
-    pub(crate) blocks: Blocks,
+    pub(crate) blocks: BlocksByCid,
     pub(crate) card: Bytes,
 }
 
@@ -35,12 +35,12 @@ impl Content {
         let card = Bytes::from_static(card);
         let long = Bytes::from((0..4000u32).flat_map(u32::to_be_bytes).collect::<Vec<_>>());
         let files = BTreeMap::from([(PATH.to_owned(), card.clone()), ("long".to_owned(), long)]);
-        let (root, blocks) = tree(&files, Layout { chunk: 4096, ..Layout::default() });
+        let (root, blocks) = build_tree(&files, DagLayout { chunk: 4096, ..DagLayout::default() });
         Self { root, path: PATH.to_owned(), blocks, card }
     }
 
     pub(crate) fn car(&self) -> Vec<u8> {
-        car(&self.root, &self.blocks)
+        write_car(&self.root, &self.blocks)
     }
 
     pub(crate) fn block(&self, head: &str) -> Option<Bytes> {
@@ -58,8 +58,8 @@ impl Content {
         self.block(head).map_or_else(|| status("404 Not Found"), |block| as_raw(&block))
     }
 
-    /// Serves this tree as the one of `genuine`, of which the first `kept` blocks on the way to the card are served. Below
-    /// the first block that is passed off each one has the hash that leads to it.
+    /// Serves this tree as the one of `genuine`, of which the first `kept` blocks on the way to the card are served.
+    /// Below the first block that is passed off each one has the hash that leads to it.
     pub(crate) fn passed_off(&self, genuine: &Self, kept: usize, head: &str) -> Answer {
         let own = self.along();
         let mut sections = genuine.along();
@@ -72,9 +72,10 @@ impl Content {
 
     /// The blocks from the root to the card, in the order in which they are walked.
     pub(crate) fn along(&self) -> Sections {
-        let mut walk = Walk::new(self.root, &ContentPath::literal(&self.path).unwrap(), Budget::card());
+        let mut walk =
+            DagWalk::new(self.root, &ContentPath::parse_literal(&self.path).unwrap(), DagWalkBudget::for_card());
         let mut sections = Vec::new();
-        while let Some(cid) = walk.wanted().copied() {
+        while let Some(cid) = walk.wanted_block().copied() {
             sections.push((cid, self.blocks[&cid].clone()));
             walk.supply(self.blocks[&cid].clone()).unwrap();
         }
@@ -121,7 +122,7 @@ impl<'c> GatewayQuery<'c> {
     }
 
     pub(crate) fn sealed(&self, sections: &Sections) -> Vec<u8> {
-        car(&self.content.root, sections.iter().map(|(cid, block)| (cid, block)))
+        write_car(&self.content.root, sections.iter().map(|(cid, block)| (cid, block)))
     }
 
     /// The right answer.
@@ -170,7 +171,7 @@ fn flipped(bytes: &[u8]) -> Vec<u8> {
 
 fn other() -> (ContentId, Bytes) {
     let block = Bytes::from_static(b"{\"not\":\"the block you asked for\"}");
-    (ContentId::raw_of(&block), block)
+    (ContentId::from_raw_block(&block), block)
 }
 
 /// The head of a response without its length, or with a wrong one.
@@ -190,7 +191,7 @@ pub(crate) enum Ends {
     /// The gateway is a liar.
     Lied,
     /// Unproven, for this reason.
-    Unavailable(Cause),
+    Unavailable(SourceUnavailableError),
     /// Unproven: more than a block may have.
     Oversize,
     /// Unproven: the gateway asks for a pause of these seconds.
@@ -227,7 +228,7 @@ pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
         |asked| {
             rewritten(asked, |_| {
                 let sections = asked.along();
-                car(&other().0, sections.iter().map(|(cid, block)| (cid, block)))
+                write_car(&other().0, sections.iter().map(|(cid, block)| (cid, block)))
             })
         },
         Ends::Proven,
@@ -254,7 +255,7 @@ pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
         |asked| {
             edited(asked, |sections| {
                 let extra = (0..100_u8).map(|number| Bytes::from(vec![number; 1024]));
-                sections.splice(1..1, extra.map(|block| (ContentId::raw_of(&block), block)));
+                sections.splice(1..1, extra.map(|block| (ContentId::from_raw_block(&block), block)));
             })
         },
         Ends::Proven,
@@ -352,17 +353,25 @@ pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
         |asked| Answer::Whole(answer("200 OK", "Content-Encoding: gzip\r\n", &gzip(&asked.body()))),
         Ends::Proven,
     ),
-    ("data that is not gzip", |asked| asked.with("Content-Encoding: gzip\r\n"), Ends::Unavailable(Cause::Encoding)),
-    ("an unknown coding", |asked| asked.with("Content-Encoding: br\r\n"), Ends::Unavailable(Cause::Encoding)),
+    (
+        "data that is not gzip",
+        |asked| asked.with("Content-Encoding: gzip\r\n"),
+        Ends::Unavailable(SourceUnavailableError::Encoding),
+    ),
+    (
+        "an unknown coding",
+        |asked| asked.with("Content-Encoding: br\r\n"),
+        Ends::Unavailable(SourceUnavailableError::Encoding),
+    ),
     (
         "header-flood",
         |_| Answer::Whole(answer("200 OK", &"X-Flood: yyyyyyyy\r\n".repeat(2000), b"")),
-        Ends::Unavailable(Cause::Head),
+        Ends::Unavailable(SourceUnavailableError::Head),
     ),
     (
         "a wide header",
         |asked| asked.with(&format!("X-Wide: {}\r\n", "y".repeat(40_000))),
-        Ends::Unavailable(Cause::Head),
+        Ends::Unavailable(SourceUnavailableError::Head),
     ),
     // when it stops
     (
@@ -371,25 +380,29 @@ pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
             let body = asked.body();
             Answer::Cut([head(&promised(body.len())), body[..body.len() / 2].to_vec()].concat())
         },
-        Ends::Unavailable(Cause::Truncated),
+        Ends::Unavailable(SourceUnavailableError::Truncated),
     ),
-    ("drop", |_| Answer::Cut(Vec::new()), Ends::Unavailable(Cause::Truncated)),
+    ("drop", |_| Answer::Cut(Vec::new()), Ends::Unavailable(SourceUnavailableError::Truncated)),
     (
         "drop-after-headers",
         |asked| Answer::Cut(head(&promised(asked.body().len()))),
-        Ends::Unavailable(Cause::Truncated),
+        Ends::Unavailable(SourceUnavailableError::Truncated),
     ),
-    ("stall", |asked| Answer::Stall(head(&promised(asked.body().len()))), Ends::Unavailable(Cause::Timeout)),
-    ("stall-before-headers", |_| Answer::Stall(Vec::new()), Ends::Unavailable(Cause::Timeout)),
+    (
+        "stall",
+        |asked| Answer::Stall(head(&promised(asked.body().len()))),
+        Ends::Unavailable(SourceUnavailableError::Timeout),
+    ),
+    ("stall-before-headers", |_| Answer::Stall(Vec::new()), Ends::Unavailable(SourceUnavailableError::Timeout)),
     (
         "drip",
         |asked| Answer::Drip(head(&promised(asked.body().len())), asked.body(), SHORT / 10),
-        Ends::Unavailable(Cause::Timeout),
+        Ends::Unavailable(SourceUnavailableError::Timeout),
     ),
     (
         "a dripping head",
         |_| Answer::Drip(Vec::new(), head(&format!("X-Drip: {}\r\n", "y".repeat(8000))), SHORT / 10),
-        Ends::Unavailable(Cause::Timeout),
+        Ends::Unavailable(SourceUnavailableError::Timeout),
     ),
     // what it is said to be
     ("wrong-type", |asked| asked.with("Content-Type: text/html; charset=utf-8\r\n"), Ends::Proven),
@@ -398,7 +411,7 @@ pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
     (
         "html",
         |_| Answer::Whole(answer("200 OK", "Content-Type: text/html\r\n", b"<!doctype html><title>Checking</title>")),
-        Ends::Unavailable(Cause::Malformed),
+        Ends::Unavailable(SourceUnavailableError::Malformed),
     ),
     (
         "partial",
@@ -406,13 +419,17 @@ pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
             let range = format!("Content-Range: bytes 0-9/{}\r\n", asked.body().len());
             Answer::Whole(answer("206 Partial Content", &range, &asked.body()[..10]))
         },
-        Ends::Unavailable(Cause::Status(206)),
+        Ends::Unavailable(SourceUnavailableError::Status(206)),
     ),
-    ("not-http", |_| Answer::Whole(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), Ends::Unavailable(Cause::Head)),
-    ("status:404", |_| status("404 Not Found"), Ends::Unavailable(Cause::Status(404))),
-    ("status:410", |_| status("410 Gone"), Ends::Unavailable(Cause::Status(410))),
-    ("status:500", |_| status("500 Oops"), Ends::Unavailable(Cause::Status(500))),
-    ("status:504", |_| status("504 Gateway Timeout"), Ends::Unavailable(Cause::Status(504))),
+    (
+        "not-http",
+        |_| Answer::Whole(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()),
+        Ends::Unavailable(SourceUnavailableError::Head),
+    ),
+    ("status:404", |_| status("404 Not Found"), Ends::Unavailable(SourceUnavailableError::Status(404))),
+    ("status:410", |_| status("410 Gone"), Ends::Unavailable(SourceUnavailableError::Status(410))),
+    ("status:500", |_| status("500 Oops"), Ends::Unavailable(SourceUnavailableError::Status(500))),
+    ("status:504", |_| status("504 Gateway Timeout"), Ends::Unavailable(SourceUnavailableError::Status(504))),
     ("status:429", |_| Answer::Whole(answer("429 Too Many", "Retry-After: 2\r\n", b"")), Ends::Throttled(429, 2)),
     (
         "status:503 with an absurd time",
@@ -429,6 +446,6 @@ pub(crate) const FAULTS: [(&str, Fault, Ends); 54] = [
 impl Ends {
     /// Whether the result needs a time limit to pass.
     pub(crate) fn needs_time(&self) -> bool {
-        matches!(self, Self::Unavailable(Cause::Timeout))
+        matches!(self, Self::Unavailable(SourceUnavailableError::Timeout))
     }
 }

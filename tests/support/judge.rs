@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use clresolve_core::reason::{Code, Step};
+use clresolve_core::reason::{ReasonCode, ResolutionStep};
 use clresolve_verdict::incident::Incident;
 use clresolve_verdict::verdict::Verdict;
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(crate) fn problems(ask: &Ask, verdict: &Value) -> Vec<String> {
     if let Some(incidents) = &ask.incidents {
         expect("incidents", &json(incidents), &json(incidents_of(verdict)));
     }
-    expect("number of steps", &Value::from(Step::WALK.len()), &Value::from(list(verdict, "/steps").len()));
+    expect("number of steps", &Value::from(ResolutionStep::WALK.len()), &Value::from(list(verdict, "/steps").len()));
     for reason in list(verdict, "/reasons") {
         let said = reason["message"].as_str().is_some_and(|message| message.len() > 10);
         expect(&format!("{} has a diagnostic", reason["code"]), &Value::Bool(true), &Value::Bool(said));
@@ -51,13 +51,13 @@ pub(crate) fn codes_of(verdict: &Value) -> BTreeSet<&str> {
 }
 
 /// The codes of the events about a verdict that has its digests, in their order; each must say what is expected of one.
-fn incidents_of(verdict: &Value) -> Vec<Code> {
+fn incidents_of(verdict: &Value) -> Vec<ReasonCode> {
     let verdict: Verdict = serde_json::from_value(verdict.clone()).expect("a verdict");
     let told = |incident: &Incident<'_>| {
         let has_values = incident.expected.is_some() && incident.observed.is_some();
         has_values && incident.block.is_some() && incident.verdict == verdict.id && !incident.name.is_empty()
     };
-    Incident::all(&verdict).filter(told).map(|incident| incident.code).collect()
+    Incident::from_verdict(&verdict).filter(told).map(|incident| incident.code).collect()
 }
 
 fn step_of<'v>(verdict: &'v Value, step: &str) -> &'v Value {
@@ -65,7 +65,7 @@ fn step_of<'v>(verdict: &'v Value, step: &str) -> &'v Value {
     found.map_or(&Value::Null, |report| &report["status"])
 }
 
-fn places_of(verdict: &Value, code: Code) -> BTreeSet<&str> {
+fn places_of(verdict: &Value, code: ReasonCode) -> BTreeSet<&str> {
     let of_code = list(verdict, "/reasons").iter().filter(|reason| reason["code"] == code.slug());
     of_code.filter_map(|reason| reason["where"].as_str()).collect()
 }

@@ -1,4 +1,5 @@
-//! The embedded world in a process of its own, for programs that ask it more than once, and reports as `audit` writes them.
+//! The embedded world in a process of its own, for programs that ask it more than once, and reports as `audit` writes
+//! them.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Output, Stdio};
@@ -55,7 +56,7 @@ pub(crate) fn sealed(report: &Value) -> String {
     report.as_object_mut().expect("an object").remove("digest");
     let lines = report.to_string();
     let lines = format!("{},\n", lines.strip_suffix('}').expect("an object"));
-    format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::of(lines.as_bytes()))
+    format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::compute(lines.as_bytes()))
 }
 
 pub(crate) fn json_of(bytes: &[u8]) -> Value {

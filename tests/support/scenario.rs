@@ -9,15 +9,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use clresolve_core::reading::BlockSelector;
-use clresolve_core::reason::Code;
-use clresolve_core::state::{NearMiss, State};
-use clresolve_resolver::config::{HeaderDemand, ProofDemand};
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::{ProfileNearMiss, TrustState};
+use clresolve_resolver::config::{BlockHeaderDemand, ProofDemand};
 use clresolve_sandbox::beacon::BeaconBehaviour;
 use clresolve_sandbox::chain::RpcFault;
-use clresolve_sandbox::spec::{Agent, PlainName, SchemaDefect, Spec};
-use clresolve_sandbox::{ChainState, GatewayManners};
+use clresolve_sandbox::spec::{AgentSpec, CardlessNameSpec, DefectiveSchema, SandboxSpec};
+use clresolve_sandbox::{IpfsGatewayBehaviour, ServedChainState};
 use clresolve_verdict::gate::{DENIED_BY_DEFAULT, GateVerbs};
-use clresolve_verdict::verdict::{Depth, Status};
+use clresolve_verdict::verdict::{ResolutionDepth, StepStatus};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -28,11 +28,11 @@ struct File {
     /// The common topic of the scenarios.
     title: String,
     #[serde(default, rename = "agent")]
-    agents: Vec<Agent>,
+    agents: Vec<AgentSpec>,
     #[serde(default, rename = "name")]
-    names: Vec<PlainName>,
+    names: Vec<CardlessNameSpec>,
     #[serde(default, rename = "schema")]
-    schemas: Vec<SchemaDefect>,
+    schemas: Vec<DefectiveSchema>,
     #[serde(default, rename = "ask")]
     asks: Vec<Ask>,
 }
@@ -57,13 +57,13 @@ pub(crate) struct Ask {
     #[serde(default)]
     pub(crate) at: i64,
     /// The expected state.
-    pub(crate) state: State,
+    pub(crate) state: TrustState,
     /// The exact set of codes, including warnings.
     #[serde(default)]
-    pub(crate) codes: BTreeSet<Code>,
+    pub(crate) codes: BTreeSet<ReasonCode>,
     /// The exact set of profiles under which the state would differ.
     #[serde(default)]
-    pub(crate) near_misses: Vec<NearMiss>,
+    pub(crate) near_misses: Vec<ProfileNearMiss>,
     /// Expected values in the verdict, by JSON Pointer.
     #[serde(default)]
     pub(crate) evidence: BTreeMap<String, Value>,
@@ -72,15 +72,15 @@ pub(crate) struct Ask {
     pub(crate) absent: Vec<String>,
     /// The expected status of these steps.
     #[serde(default)]
-    pub(crate) steps: BTreeMap<String, Status>,
+    pub(crate) steps: BTreeMap<String, StepStatus>,
     /// The exact locations of the reasons with a code, in alphabetical order.
     #[serde(default)]
-    pub(crate) places: BTreeMap<Code, Vec<String>>,
+    pub(crate) places: BTreeMap<ReasonCode, Vec<String>>,
     /// The exact number of requests, for each listed kind.
     #[serde(default)]
     pub(crate) counts: BTreeMap<String, u64>,
     /// The exact set of incidents in the log.
-    pub(crate) incidents: Option<Vec<Code>>,
+    pub(crate) incidents: Option<Vec<ReasonCode>>,
     /// Whether the daemon's gate refuses the name although it is trusted, because its endpoints agree on no head.
     #[serde(default)]
     pub(crate) is_headless: bool,
@@ -110,11 +110,11 @@ pub(crate) struct Setting {
     /// Beacon endpoints that replace the one of the sandbox.
     pub(crate) beacon: Vec<BeaconBehaviour>,
     /// Gateways that replace the one of the sandbox.
-    pub(crate) gateways: Vec<GatewayManners>,
+    pub(crate) gateways: Vec<IpfsGatewayBehaviour>,
     /// The profile, if not the default one.
     pub(crate) profile: Option<String>,
     /// The depth, if not the default one.
-    pub(crate) depth: Option<Depth>,
+    pub(crate) depth: Option<ResolutionDepth>,
     /// The manifest of the commercial schemas contains no CIDs, like the published one.
     pub(crate) commercial_without_cid: bool,
     /// The block, if not the default one.
@@ -133,7 +133,7 @@ pub(crate) struct Setting {
     /// The number of blocks for which a record must be unchanged.
     pub(crate) record_rest: Option<u64>,
     /// Warnings on which the gate refuses, if not the default ones.
-    pub(crate) deny: Option<Vec<Code>>,
+    pub(crate) deny: Option<Vec<ReasonCode>>,
     /// The verbs that the gate allows.
     pub(crate) gate_verbs: GateVerbs,
     /// The demanded proof, if not the default one.
@@ -141,7 +141,7 @@ pub(crate) struct Setting {
     pub(crate) proof: Option<ProofDemand>,
     /// Who must vouch for the header, if not the default.
     #[serde(deserialize_with = "header")]
-    pub(crate) header: Option<HeaderDemand>,
+    pub(crate) header: Option<BlockHeaderDemand>,
     /// How many operators must agree.
     pub(crate) quorum: Option<usize>,
     /// The time limit, if not the default one.
@@ -173,7 +173,7 @@ pub(crate) struct Rpc {
     /// How it fails.
     pub(crate) fault: RpcFault,
     /// What it reads.
-    pub(crate) state: ChainState,
+    pub(crate) state: ServedChainState,
     /// Whether it is trusted alone.
     pub(crate) own: bool,
     /// Its operator. None: one of its own.
@@ -194,7 +194,7 @@ pub(crate) struct Case {
 /// Every scenario.
 pub(crate) struct Scenarios {
     /// The world that they share.
-    pub(crate) spec: Spec,
+    pub(crate) spec: SandboxSpec,
     /// The questions, in the order of the files.
     pub(crate) cases: Vec<Case>,
     /// The rules that scenarios and agents name.
@@ -206,8 +206,12 @@ pub(crate) fn load() -> Scenarios {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let sandbox = root.join("crates/sandbox/src/agents.toml");
     let text = std::fs::read_to_string(&sandbox).expect("the sandbox's agents are in the repository");
-    let mut all = Scenarios { spec: Spec::default(), cases: Vec::new(), requirements: BTreeSet::new() };
-    all.add("sandbox", Spec::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", sandbox.display())), Vec::new());
+    let mut all = Scenarios { spec: SandboxSpec::default(), cases: Vec::new(), requirements: BTreeSet::new() };
+    all.add(
+        "sandbox",
+        SandboxSpec::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", sandbox.display())),
+        Vec::new(),
+    );
 
     let folder = root.join("tests/scenarios");
     let entries = std::fs::read_dir(&folder).expect("the scenarios are in the repository");
@@ -218,12 +222,12 @@ pub(crate) fn load() -> Scenarios {
         let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(!file.title.is_empty(), "{}: a file has a title", path.display());
         let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name in ASCII");
-        let spec = Spec {
+        let spec = SandboxSpec {
             agents: file.agents,
             names: file.names,
             schemas: file.schemas,
             planned: Vec::new(),
-            ..Spec::default()
+            ..SandboxSpec::default()
         };
         all.add(stem, spec, file.asks);
     }
@@ -237,11 +241,11 @@ pub(crate) fn load() -> Scenarios {
 }
 
 impl Scenarios {
-    fn add(&mut self, file: &str, spec: Spec, asks: Vec<Ask>) {
+    fn add(&mut self, file: &str, spec: SandboxSpec, asks: Vec<Ask>) {
         for agent in &spec.agents {
             self.requirements.extend(agent.requirements.iter().cloned());
             if let Some(state) = agent.state {
-                let alone = !matches!(agent.ipfs, GatewayManners::Ok | GatewayManners::Missing);
+                let alone = !matches!(agent.ipfs, IpfsGatewayBehaviour::Ok | IpfsGatewayBehaviour::Missing);
                 self.cases.push(Case {
                     id: format!("{file}: agent {}", agent.name),
                     ask: Ask::of(agent, state),
@@ -254,7 +258,7 @@ impl Scenarios {
             let alone = ask.setting != Setting::default();
             self.cases.push(Case { id: format!("{file}: ask {} {}", number + 1, ask.name), ask, alone });
         }
-        self.spec = std::mem::take(&mut self.spec).and(spec);
+        self.spec = std::mem::take(&mut self.spec).combined_with(spec);
     }
 
     fn check(&self) {
@@ -266,13 +270,13 @@ impl Scenarios {
 
 impl Setting {
     /// The warnings on which the gate refuses.
-    pub(crate) fn denied(&self) -> &[Code] {
+    pub(crate) fn denied(&self) -> &[ReasonCode] {
         self.deny.as_deref().unwrap_or(&DENIED_BY_DEFAULT)
     }
 }
 
 impl Ask {
-    fn of(agent: &Agent, state: State) -> Self {
+    fn of(agent: &AgentSpec, state: TrustState) -> Self {
         Self {
             about: agent.about.clone(),
             requirements: agent.requirements.clone(),
@@ -305,7 +309,7 @@ fn proof<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProofDeman
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }
 
-fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<HeaderDemand>, D::Error> {
+fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BlockHeaderDemand>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }

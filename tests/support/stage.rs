@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{BlockSelector, Config, Endpoint, ManifestSource};
+use clresolve_resolver::config::{BlockSelector, Config, ManifestSource, RpcEndpointConfig};
 use clresolve_resolver::fetch::https::{self, FetchLimits};
 use clresolve_resolver::fetch::{Egress, EgressConfig};
-use clresolve_resolver::memory::{HistoryKey, Store};
+use clresolve_resolver::memory::{HistoryKey, MemoryFile};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::Counts;
-use clresolve_server::http::Server;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::evidence::continuity::Sighting;
-use clresolve_verdict::evidence::edition::Edition;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::SandboxRequestCounts;
+use clresolve_server::http::HttpDaemon;
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::evidence::continuity::NameObservation;
+use clresolve_verdict::evidence::edition::CardEdition;
 use futures_util::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -61,10 +61,10 @@ pub(crate) struct Printed {
 /// The shared world. One user at a time, since requests are counted.
 pub(crate) struct Stage {
     pub(crate) scenarios: Scenarios,
-    pub(crate) world: World,
-    endpoints: Mutex<Vec<(Rpc, Endpoint)>>,
+    pub(crate) world: CustomSandbox,
+    endpoints: Mutex<Vec<(Rpc, RpcEndpointConfig)>>,
     /// Files of memories, and those that are held open so that no other process can open them.
-    memories: Mutex<Vec<(tempfile::TempDir, Option<Store>)>>,
+    memories: Mutex<Vec<(tempfile::TempDir, Option<MemoryFile>)>>,
     /// The folder with the manifest of the commercial schemas without their CID.
     without_cid: OnceCell<tempfile::TempDir>,
     turn: Mutex<()>,
@@ -83,7 +83,7 @@ pub(crate) fn on_stage<F: Future<Output = ()>>(test: impl FnOnce(&'static Stage)
 impl Stage {
     async fn new() -> Self {
         let scenarios = load();
-        let world = World::start(&scenarios.spec).await.unwrap_or_else(|error| panic!("{error}"));
+        let world = CustomSandbox::start(&scenarios.spec).await.unwrap_or_else(|error| panic!("{error}"));
         Self {
             scenarios,
             world,
@@ -154,7 +154,7 @@ impl Stage {
                 extra_roots: config.network.ca_pems.iter().map(|pem| pem.clone().into()).collect(),
                 ..EgressConfig::default()
             });
-            let limits = FetchLimits { total: PATIENCE, ..FetchLimits::card() };
+            let limits = FetchLimits { total: PATIENCE, ..FetchLimits::for_card() };
             let published = https::get(&egress.expect("the world's door"), url.as_str(), limits).await;
             let mut manifest: Value = serde_json::from_slice(&published.expect("it is served").bytes).expect("JSON");
             manifest.as_object_mut().and_then(|members| members.remove("directory_cid")).expect("it has a CID");
@@ -170,20 +170,20 @@ impl Stage {
     async fn remember(&self, config: &mut Config, remembered: &BTreeMap<String, Vec<Seen>>, in_use: bool) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("memory");
-        let store = Store::open(&path, config.memory.names).expect("a new file");
+        let store = MemoryFile::open(&path, config.memory.names).expect("a new file");
         for (name, sightings) in remembered {
             let key = HistoryKey::new(&config.chain.world, config.chain.id, &EnsName::parse(name).expect("a name"));
             for seen in sightings {
-                let digest = |text: &String| Digest::of(text.as_bytes()).to_string();
+                let digest = |text: &String| Digest::compute(text.as_bytes()).to_string();
                 let records = seen.records.iter().map(|(key, value)| (key.clone(), digest(value))).collect();
                 let card = Some((seen.version.clone(), digest(&seen.card)));
                 let edition = seen.edition.as_ref().map(|document| {
                     let bytes = document.to_string();
-                    let card = Card::parse(bytes.as_bytes()).expect("a card");
-                    Edition::of(&card, Digest::of(bytes.as_bytes()))
+                    let card = AgentCard::parse(bytes.as_bytes()).expect("a card");
+                    CardEdition::from_card(&card, Digest::compute(bytes.as_bytes()))
                 });
                 store
-                    .remember(&key, &Sighting { block: seen.block, card, records, edition })
+                    .remember(&key, &NameObservation { block: seen.block, card, records, edition })
                     .expect("the disk has room");
             }
         }
@@ -192,7 +192,7 @@ impl Stage {
     }
 
     /// An endpoint for `rpc`, other than the `before` ones for equal data.
-    async fn endpoint(&self, rpc: &Rpc, before: usize) -> Endpoint {
+    async fn endpoint(&self, rpc: &Rpc, before: usize) -> RpcEndpointConfig {
         let mut endpoints = self.endpoints.lock().await;
         if let Some((_, endpoint)) = endpoints.iter().filter(|(known, _)| known == rpc).nth(before) {
             return endpoint.clone();
@@ -278,13 +278,13 @@ impl Stage {
     /// Starts a daemon for a question.
     pub(crate) async fn daemon(&self, setting: &Setting) -> Daemon {
         let mut config = self.config(setting).await;
-        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         config.gate.deadline = PATIENCE;
         // The requests to the world are counted, so none may come from a poll.
         config.chain.head_poll = Duration::from_secs(3600);
-        let server = Server::bind(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"));
-        let address = server.address().tcp().expect("an address and a port");
+        let server = HttpDaemon::bind(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"));
+        let address = server.address().tcp_address().expect("an address and a port");
         Daemon { address, serving: tokio::spawn(server.run(std::future::pending())) }
     }
 
@@ -412,11 +412,11 @@ pub(crate) async fn program(options: &[&str], names: &[&str]) -> (Value, Option<
 }
 
 /// The exit code that the command line promises for a state.
-pub(crate) fn exit_code(state: State) -> i32 {
+pub(crate) fn exit_code(state: TrustState) -> i32 {
     match state {
-        State::Trusted => 0,
-        State::Untrusted => 1,
-        State::Indeterminate => 3,
+        TrustState::Trusted => 0,
+        TrustState::Untrusted => 1,
+        TrustState::Indeterminate => 3,
     }
 }
 
@@ -427,7 +427,7 @@ pub(crate) async fn ask(resolver: &Resolver, ask: &Ask) -> Value {
     assert!(verdict.has_right_digests(), "{}: id and conclusion are the hashes of the verdict", ask.name);
     assert_eq!(
         resolution.card().is_some(),
-        verdict.state == State::Trusted,
+        verdict.state == TrustState::Trusted,
         "{}: a card is handed out with a trusted verdict, and with no other (CL-66)",
         ask.name
     );
@@ -450,7 +450,7 @@ pub(crate) fn table<'c>(
     lines
 }
 
-fn counts(before: Counts, after: Counts) -> Value {
+fn counts(before: SandboxRequestCounts, after: SandboxRequestCounts) -> Value {
     serde_json::json!({
         "https": after.https - before.https,
         "gateway": after.gateway - before.gateway,

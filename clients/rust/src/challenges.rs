@@ -12,8 +12,8 @@ use reqwest::{Body, Request, Response, StatusCode};
 /// What an auth scheme that demands a payment contains: clients take `Payments` or `L402x` for one, too.
 const SCHEMES: [&str; 3] = ["payment", "l402", "lsat"];
 
-/// The ends of the parameters by which clients of Lightning find an invoice, whatever the scheme, and even inside a quoted
-/// string.
+/// The ends of the parameters by which clients of Lightning find an invoice, whatever the scheme, and even inside a
+/// quoted string.
 const PARAMETERS: [&str; 2] = ["invoice", "macaroon"];
 
 /// Maximum length of the rest of such a name behind the name of a scheme.
@@ -32,8 +32,8 @@ const CREDENTIAL_HEADERS: [HeaderName; 3] =
 /// The member of an MCP request body in which the published clients send credentials.
 const CREDENTIAL_MEMBER: &[u8] = b"org.paymentauth/credential\"";
 
-/// Minimum length in bytes of a credential of MPP (JSON in base64) in any other header. Other headers are searched because
-/// a challenge can name the header to use.
+/// Minimum length in bytes of a credential of MPP (JSON in base64) in any other header. Other headers are searched
+/// because a challenge can name the header to use.
 const CREDENTIAL_BYTES: usize = 32;
 
 /// Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a payment.

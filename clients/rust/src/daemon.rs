@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_jose::TrustedKeys;
+use clresolve_jose::Ed25519KeySet;
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::redirect::Policy;
@@ -128,9 +128,9 @@ impl Config {
 pub struct Signer {
     /// `sign.issuer` of the daemon's configuration.
     pub issuer: String,
-    /// The trusted keys, in the format of the daemon's `/.well-known/jwks.json` ([`TrustedKeys::from_jwks`]). Obtain
+    /// The trusted keys, in the format of the daemon's `/.well-known/jwks.json` ([`Ed25519KeySet::from_jwks`]). Obtain
     /// them over a channel that you trust.
-    pub keys: TrustedKeys,
+    pub keys: Ed25519KeySet,
 }
 
 impl fmt::Debug for Signer {

@@ -5,8 +5,8 @@ use std::error::Error;
 use std::time::SystemTime;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{Limits, parse};
-use clresolve_jose::{Kind, TrustedKeys, verify_compact};
+use clresolve_core::json::{JsonLimits, parse};
+use clresolve_jose::{Ed25519KeySet, JwsType, verify_compact};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -18,7 +18,7 @@ use crate::reply::Payable;
 pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024;
 
 /// The JWS type of a signed decision.
-const KIND: Kind = Kind { typ: "clresolve-decision+jwt", max_bytes: MAX_ANSWER_BYTES };
+const KIND: JwsType = JwsType { typ: "clresolve-decision+jwt", max_bytes: MAX_ANSWER_BYTES };
 
 /// Maximum clock difference between signer and guard, in seconds.
 const SKEW: i64 = 30;
@@ -118,14 +118,14 @@ impl Written {
     pub(crate) fn signed(
         text: &[u8],
         issuer: &str,
-        keys: &TrustedKeys,
+        keys: &Ed25519KeySet,
         asked: &[u8],
         now: Timestamp,
     ) -> Result<Self, Invalid> {
         let (payload, _) = verify_compact(std::str::from_utf8(text)?, keys, &KIND)?;
         let Claims { iss, iat, exp, request, decision } = read(&payload)?;
         // Without the digest, the answer to another request, about other terms, would be accepted.
-        let is_answer = iss == issuer && request == Digest::of(asked).to_string();
+        let is_answer = iss == issuer && request == Digest::compute(asked).to_string();
         let lives = exp.checked_sub(iat).is_some_and(|seconds| (1..=MAX_LIFETIME).contains(&seconds));
         let now = now.as_second();
         let holds = now < exp.saturating_add(SKEW) && iat <= now.saturating_add(SKEW);
@@ -178,6 +178,6 @@ struct Claims {
 
 /// Parses strict JSON: duplicate members are rejected.
 fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Invalid> {
-    let limits = Limits { bytes: MAX_ANSWER_BYTES, ..Limits::DOCUMENT };
+    let limits = JsonLimits { bytes: MAX_ANSWER_BYTES, ..JsonLimits::DOCUMENT };
     Ok(serde_json::from_value(parse(text, limits)?)?)
 }

@@ -30,8 +30,8 @@ const MAX_QUESTIONS: usize = 32;
 /// The headers that carry a payment, in x402 versions 2 and 1.
 const PAYMENT_HEADERS: [&str; 2] = ["payment-signature", "x-payment"];
 
-/// The source of decisions about payments to one agent for one verb, or to any seller: the daemon, or a resolver in this
-/// process.
+/// The source of decisions about payments to one agent for one verb, or to any seller: the daemon, or a resolver in
+/// this process.
 #[async_trait]
 pub trait Decides: Send + Sync + 'static {
     /// Whether the agent may be called. Any seller may.

@@ -1,9 +1,11 @@
 //! Decides with a resolver in this process instead of a daemon.
 
 use async_trait::async_trait;
-use clresolve_core::reason::{Effect, Reason};
+use clresolve_core::reason::{Reason, ReasonEffect};
 use clresolve_resolver::Resolver;
-use clresolve_resolver::payment::{self, CallerLimits, CheckRequest, DecisionRequest, EntryRow, Selected};
+use clresolve_resolver::payment::{
+    self, CallerLimits, PaymentDecisionRequest, PaymentOptionResult, PaymentOptionSelection, SellerCheckRequest,
+};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,8 +15,8 @@ use crate::guard::Decides;
 use crate::refusal::{Refusal, Why};
 use crate::reply::{Allowed, Payable, Reply};
 
-/// A resolver in this process, and whom the guard pays: an agent for a verb, or any seller. The resolver's configuration
-/// determines gate, limits and the evidence that is accepted.
+/// A resolver in this process, and whom the guard pays: an agent for a verb, or any seller. The resolver's
+/// configuration determines gate, limits and the evidence that is accepted.
 #[derive(Clone)]
 pub struct InProcess {
     resolver: Resolver,
@@ -49,21 +51,22 @@ impl InProcess {
 
     /// The answer about a reply or, if there is one, about the payment header for one of its entries.
     async fn ask(&self, reply: &Reply, payment: Option<(usize, &str)>) -> Result<Answer, Refusal> {
-        let selected = payment.map(|(entry, _)| Selected::Index(entry));
+        let selected = payment.map(|(entry, _)| PaymentOptionSelection::Index(entry));
         let header = payment.map(|(_, header)| header.to_owned());
         let (limits, url) = (self.limits.clone(), reply.url.as_str());
-        let reply = payment::Reply { status: 402, headers: reply.headers.clone(), body: reply.body.clone() };
+        let reply = payment::SellerHttpReply { status: 402, headers: reply.headers.clone(), body: reply.body.clone() };
         match &self.whom {
             Whom::Agent { name, verb } => {
-                let request = DecisionRequest::about_reply(&**name, &**verb, url, reply);
-                let answer = self.resolver.decide(&DecisionRequest { limits, selected, header, ..request }).await;
+                let request = PaymentDecisionRequest::about_reply(&**name, &**verb, url, reply);
+                let answer =
+                    self.resolver.decide(&PaymentDecisionRequest { limits, selected, header, ..request }).await;
                 Answer::of(&answer, answer.abort, &answer.codes, &answer.reasons, &answer.entries, answer.valid_until)
             }
             Whom::Any { name, verb } => {
                 let (name, verb) = (name.clone(), verb.clone());
-                let request = CheckRequest::about_reply(url, reply);
-                let request = CheckRequest { name, verb, limits, selected, header, ..request };
-                let answer = self.resolver.check(&request).await;
+                let request = SellerCheckRequest::about_reply(url, reply);
+                let request = SellerCheckRequest { name, verb, limits, selected, header, ..request };
+                let answer = self.resolver.check_seller(&request).await;
                 Answer::of(&answer, answer.abort, &answer.codes, &answer.reasons, &answer.entries, answer.valid_until)
             }
         }
@@ -86,12 +89,13 @@ impl Answer {
         abort: bool,
         codes: &[String],
         reasons: &[Reason],
-        entries: &[EntryRow],
+        entries: &[PaymentOptionResult],
         until: Option<Timestamp>,
     ) -> Result<Self, Refusal> {
-        let warnings = reasons.iter().filter(|reason| reason.effect == Effect::Warn).map(|reason| reason.code.slug());
+        let warnings =
+            reasons.iter().filter(|reason| reason.effect == ReasonEffect::Warn).map(|reason| reason.code.slug());
         let codes = without_warnings(codes.to_vec(), &warnings.collect::<Vec<_>>());
-        let payable = |row: &EntryRow| {
+        let payable = |row: &PaymentOptionResult| {
             let until = row.valid_until.or(until)?;
             Some(Payable { entry: row.index, until: until.into() })
         };
@@ -107,7 +111,7 @@ impl Decides for InProcess {
     async fn gate(&self) -> Result<(), Refusal> {
         // The gate knows agents alone.
         let Whom::Agent { name, verb } = &self.whom else { return Ok(()) };
-        self.resolver.gate(name, verb).await.map_err(|code| Refusal::new(Why::Denied, [code.to_owned()]))
+        self.resolver.check_gate(name, verb).await.map_err(|code| Refusal::new(Why::Denied, [code.to_owned()]))
     }
 
     async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {

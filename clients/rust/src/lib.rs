@@ -27,7 +27,7 @@ mod refusal;
 mod reply;
 mod waiting;
 
-pub use clresolve_jose::TrustedKeys;
+pub use clresolve_jose::Ed25519KeySet;
 pub use daemon::{Config, ConfigError, Daemon, Signer};
 pub use guard::{Decides, Guard};
 #[cfg(feature = "resolver")]

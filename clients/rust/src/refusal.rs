@@ -58,8 +58,8 @@ impl Refusal {
         Self { why, codes: Vec::new(), detail: String::new(), cause: None }
     }
 
-    /// A refusal without a usable answer of the daemon at this URL. `what` happened, in fixed words: the cause may quote
-    /// the answer.
+    /// A refusal without a usable answer of the daemon at this URL. `what` happened, in fixed words: the cause may
+    /// quote the answer.
     pub(crate) fn unavailable(url: &str, what: &str) -> Self {
         Self { detail: format!(" at {url}: {what}"), ..Self::of_kind(Why::Unavailable) }
     }

@@ -1,13 +1,13 @@
 //! Why an actor must act, for people: the first defect of a name. Each name has one cause per actor, so that the
 //! counts add up.
 
-use super::Row;
+use super::AuditRow;
 use super::duty::is_due;
-use clresolve_core::reason::{Code, Effect, Fixer, Reason, Step};
+use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect, ResolutionStep};
 
 /// The category of a name's first defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cause {
+pub(super) enum DefectCategory {
     Name,
     Records,
     Host,
@@ -20,39 +20,42 @@ pub(super) enum Cause {
     Schemas,
     Sources,
     /// One reason. Operator, asker and time have few.
-    Single(Code),
+    Single(ReasonCode),
 }
 
-impl Cause {
+impl DefectCategory {
     /// Why `actor` must act on a row; `None` if the actor need not act.
-    pub(super) fn of(actor: Fixer, row: &Row) -> Option<Self> {
+    pub(super) fn for_actor(actor: FixerRole, row: &AuditRow) -> Option<Self> {
         if !is_due(actor, row) {
             return None;
         }
-        let of_actor = |reason: &&Reason| reason.effect != Effect::Warn && reason.code.entry().fixer == actor;
+        let of_actor = |reason: &&Reason| reason.effect != ReasonEffect::Warn && reason.code.entry().fixer == actor;
         let first = row.reasons.iter().filter(of_actor).min_by_key(|reason| (reason.effect, reason.step));
         Some(match (first, actor) {
             (None, _) => Self::Sources,
             // An unproven CID contradicts nothing.
-            (Some(reason), Fixer::Publisher) if reason.code == Code::CidUnproven => Self::Ipfs,
-            (Some(reason), Fixer::Publisher) => Self::of_step(reason.step),
-            (Some(reason), Fixer::Operator | Fixer::Asker | Fixer::Nobody) => Self::Single(reason.code),
+            (Some(reason), FixerRole::Publisher) if reason.code == ReasonCode::CidUnproven => Self::Ipfs,
+            (Some(reason), FixerRole::Publisher) => Self::from_step(reason.step),
+            (Some(reason), FixerRole::Operator | FixerRole::Asker | FixerRole::Nobody) => Self::Single(reason.code),
         })
     }
 
-    const fn of_step(step: Step) -> Self {
+    const fn from_step(step: ResolutionStep) -> Self {
         match step {
-            Step::Name => Self::Name,
-            Step::Records => Self::Records,
-            Step::FetchHttps | Step::Discovery => Self::Host,
-            Step::FetchIpfs => Self::Ipfs,
-            Step::Integrity => Self::Bytes,
-            Step::Card | Step::Document | Step::Signature => Self::Card,
-            Step::Binding => Self::Binding,
-            Step::Entry => Self::Entry,
-            Step::Verbs => Self::Manifest,
-            Step::Schemas => Self::Schemas,
-            Step::Continuity | Step::Payment | Step::Request | Step::Receipt => Self::Sources,
+            ResolutionStep::Name => Self::Name,
+            ResolutionStep::Records => Self::Records,
+            ResolutionStep::FetchHttps | ResolutionStep::Discovery => Self::Host,
+            ResolutionStep::FetchIpfs => Self::Ipfs,
+            ResolutionStep::Integrity => Self::Bytes,
+            ResolutionStep::Card | ResolutionStep::Document | ResolutionStep::Signature => Self::Card,
+            ResolutionStep::Binding => Self::Binding,
+            ResolutionStep::Entry => Self::Entry,
+            ResolutionStep::Verbs => Self::Manifest,
+            ResolutionStep::Schemas => Self::Schemas,
+            ResolutionStep::Continuity
+            | ResolutionStep::Payment
+            | ResolutionStep::Request
+            | ResolutionStep::Receipt => Self::Sources,
         }
     }
 

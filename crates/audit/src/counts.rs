@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::registry::RegistryCounts;
-use super::row::Row;
+use super::registry::RegistryFindingCounts;
+use super::row::AuditRow;
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{Code, Effect};
-use clresolve_core::state::State;
+use clresolve_core::reason::{ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
 
 /// Maximum number of example names per reason. The rows contain all.
 pub(super) const EXAMPLES_PER_REASON: usize = 5;
@@ -39,20 +39,20 @@ pub struct AuditCounts {
     /// Names for which the holder, or the holder of the name in `cl.owner`, cannot be read.
     pub holder_unreadable: u64,
     /// Comparison of a registry with the chain.
-    pub registry: RegistryCounts,
+    pub registry: RegistryFindingCounts,
     /// Names that would be trusted under another profile, by its identifier.
     pub near_misses: BTreeMap<String, u64>,
     /// The lowest and the highest block read.
     pub blocks: Option<(u64, u64)>,
     /// The times of the first and the last block.
     pub checked: Option<(Timestamp, Timestamp)>,
-    groups: BTreeMap<(Effect, Code), Group>,
-    pub(super) alike: BTreeMap<Digest, Alike>,
+    groups: BTreeMap<(ReasonEffect, ReasonCode), ReasonSummary>,
+    pub(super) alike: BTreeMap<Digest, SameFindingsGroup>,
 }
 
 /// Names whose findings differ only in values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Alike {
+pub struct SameFindingsGroup {
     /// The line of the first name.
     pub line: u64,
     /// Their number.
@@ -63,11 +63,11 @@ pub struct Alike {
 
 /// The names that share a reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Group {
+pub struct ReasonSummary {
     /// The code.
-    pub code: Code,
+    pub code: ReasonCode,
     /// The effect on the state.
-    pub effect: Effect,
+    pub effect: ReasonEffect,
     /// The number of names with this reason.
     pub names: u64,
     /// The first names, at most `EXAMPLES_PER_REASON`.
@@ -76,15 +76,15 @@ pub struct Group {
 
 impl AuditCounts {
     /// Counts a row.
-    pub fn add(&mut self, row: &Row) {
+    pub fn add(&mut self, row: &AuditRow) {
         self.names += 1;
         match row.state {
-            State::Trusted => self.trusted += 1,
-            State::Untrusted => self.untrusted += 1,
-            State::Indeterminate => self.indeterminate += 1,
+            TrustState::Trusted => self.trusted += 1,
+            TrustState::Untrusted => self.untrusted += 1,
+            TrustState::Indeterminate => self.indeterminate += 1,
         }
         self.drifting += u64::from(row.drift.differs());
-        let is_unreadable = row.reasons.iter().any(|reason| reason.code == Code::HolderUnreadable);
+        let is_unreadable = row.reasons.iter().any(|reason| reason.code == ReasonCode::HolderUnreadable);
         self.holder_unreadable += u64::from(is_unreadable);
         if let Some(listing) = row.registry {
             self.registry.add(listing);
@@ -100,46 +100,51 @@ impl AuditCounts {
             let (first, last) = self.checked.unwrap_or((at, at));
             self.checked = Some((first.min(at), last.max(at)));
         }
-        for effect in [Effect::Fail, Effect::Unknown, Effect::Warn] {
+        for effect in [ReasonEffect::Fail, ReasonEffect::Unknown, ReasonEffect::Warn] {
             for code in row.codes(effect) {
-                self.group(effect, code).count(row.name());
+                self.reason_summary_mut(effect, code).add_name(row.name());
             }
         }
-        if let Some(kind) = row.kind_of_findings() {
-            self.count_alike(kind, row);
+        if let Some(kind) = row.findings_digest() {
+            self.count_same_findings(kind, row);
         }
     }
 
-    fn count_alike(&mut self, kind: Digest, row: &Row) {
+    fn count_same_findings(&mut self, kind: Digest, row: &AuditRow) {
         if let Some(alike) = self.alike.get_mut(&kind) {
             alike.names += 1;
             if alike.others.len() < NAMES_PER_FINDING {
                 alike.others.push(row.name().to_owned());
             }
         } else if self.alike.len() < MAX_KINDS_OF_FINDINGS {
-            self.alike.insert(kind, Alike { line: row.line, names: 1, others: Vec::new() });
+            self.alike.insert(kind, SameFindingsGroup { line: row.line, names: 1, others: Vec::new() });
         }
     }
 
     /// The names with the same findings as an already counted row.
-    pub fn alike(&self, row: &Row) -> Option<&Alike> {
-        self.alike.get(&row.kind_of_findings()?)
+    pub fn same_findings(&self, row: &AuditRow) -> Option<&SameFindingsGroup> {
+        self.alike.get(&row.findings_digest()?)
     }
 
-    fn group(&mut self, effect: Effect, code: Code) -> &mut Group {
-        self.groups.entry((effect, code)).or_insert_with(|| Group { code, effect, names: 0, examples: Vec::new() })
+    fn reason_summary_mut(&mut self, effect: ReasonEffect, code: ReasonCode) -> &mut ReasonSummary {
+        self.groups.entry((effect, code)).or_insert_with(|| ReasonSummary {
+            code,
+            effect,
+            names: 0,
+            examples: Vec::new(),
+        })
     }
 
     /// The names grouped by reason, ordered by effect and then by frequency.
-    pub fn groups(&self) -> Vec<&Group> {
-        let mut groups: Vec<&Group> = self.groups.values().collect();
+    pub fn sorted_summaries(&self) -> Vec<&ReasonSummary> {
+        let mut groups: Vec<&ReasonSummary> = self.groups.values().collect();
         groups.sort_by_key(|group| (group.effect, std::cmp::Reverse(group.names), group.code.slug()));
         groups
     }
 }
 
-impl Group {
-    fn count(&mut self, name: &str) {
+impl ReasonSummary {
+    fn add_name(&mut self, name: &str) {
         self.names += 1;
         if self.examples.len() < EXAMPLES_PER_REASON {
             self.examples.push(name.to_owned());

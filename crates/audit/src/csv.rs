@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::governance_log::Form;
-use super::on_chain::Fact;
+use super::governance_log::GovernanceLogFormat;
+use super::on_chain::OnChainFact;
 use super::waiver::{AppliedWaiver, Waiver};
 use super::words::slugs;
-use super::{Draft, Report, Row, Rows};
-use clresolve_core::reason::{Effect, MAX_VALUE_BYTES};
-use clresolve_core::text::Foreign;
+use super::{AuditReport, AuditRow, AuditRows, LogRowDraft};
+use clresolve_core::reason::{MAX_VALUE_BYTES, ReasonEffect};
+use clresolve_core::text::UntrustedText;
 
 const COLUMNS: [&str; 31] = [
     "line",
@@ -50,30 +50,31 @@ const RESOLUTION_ROW: usize = 23;
 /// Maximum length of a cell, in characters: a cell with some dozens of codes fits.
 const MAX_CELL_CHARACTERS: usize = 4 * MAX_VALUE_BYTES;
 
-pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}\r\n", COLUMNS.join(","))?;
-    rows.each(&mut |row| {
-        let mut cells =
-            cells(report, row).map(|cell| Foreign::new(&cell).at_most(MAX_CELL_CHARACTERS).csv().to_string());
+    rows.for_each_row(&mut |row| {
+        let mut cells = row_cells(report, row)
+            .map(|cell| UntrustedText::new(&cell).with_limit(MAX_CELL_CHARACTERS).csv().to_string());
         // The draft is already escaped and begins with a bar. It is read back verbatim.
-        let draft = Draft::of(report, row).map_or_else(String::new, |draft| draft.markdown(Form::Published));
+        let draft = LogRowDraft::from_row(report, row)
+            .map_or_else(String::new, |draft| draft.markdown(GovernanceLogFormat::Published));
         cells[RESOLUTION_ROW] = format!("\"{}\"", draft.replace('"', "\"\""));
         write!(out, "{}\r\n", cells.join(","))
     })?;
     match &report.warning {
         // The last row is a warning, so that an incomplete table does not look complete.
-        Some(warning) => write!(out, "{}\r\n", notice(warning)),
+        Some(warning) => write!(out, "{}\r\n", notice_row(warning)),
         None => Ok(()),
     }
 }
 
-fn cells(report: &Report, row: &Row) -> [String; 31] {
+fn row_cells(report: &AuditReport, row: &AuditRow) -> [String; 31] {
     let drift = &row.drift;
     let [txt_https, txt_ipfs, https_ipfs, txt_card, card_manifest, schemas_manifest] =
         drift.agreements().map(|agreement| agreement.as_str().to_owned());
     let digest = |digest: Option<clresolve_core::digest::Digest>| digest.map_or_else(String::new, |d| d.to_string());
     let on_chain = row.known.on_chain.as_ref();
-    let read = |fact| on_chain.and_then(|chain| chain.read(fact)).flatten().unwrap_or_default().to_owned();
+    let read = |fact| on_chain.and_then(|chain| chain.fact_value(fact)).flatten().unwrap_or_default().to_owned();
     let txt: Vec<String> = row.txt.iter().map(ToString::to_string).collect();
     [
         row.line.to_string(),
@@ -81,9 +82,9 @@ fn cells(report: &Report, row: &Row) -> [String; 31] {
         row.normalized.clone().unwrap_or_default(),
         row.state.to_string(),
         row.summary.clone(),
-        slugs(&row.codes(Effect::Fail), " "),
-        slugs(&row.codes(Effect::Unknown), " "),
-        slugs(&row.codes(Effect::Warn), " "),
+        slugs(&row.codes(ReasonEffect::Fail), " "),
+        slugs(&row.codes(ReasonEffect::Unknown), " "),
+        slugs(&row.codes(ReasonEffect::Warn), " "),
         txt_https,
         txt_ipfs,
         https_ipfs,
@@ -102,8 +103,8 @@ fn cells(report: &Report, row: &Row) -> [String; 31] {
         String::new(),
         row.registry.and_then(|listing| listing.entry).map_or_else(String::new, |entry| entry.to_string()),
         row.unchanged_since.clone().unwrap_or_default(),
-        read(Fact::Holder),
-        read(Fact::Expiry),
+        read(OnChainFact::Holder),
+        read(OnChainFact::Expiry),
         row.carried.as_ref().map_or_else(String::new, |carried| carried.members.join(" ")),
         report.generated_at.map_or_else(String::new, |at| at.to_string()),
         waivers(report, row),
@@ -111,8 +112,8 @@ fn cells(report: &Report, row: &Row) -> [String; 31] {
 }
 
 /// The waivers for a name, each with its status.
-fn waivers(report: &Report, row: &Row) -> String {
-    let waivers = report.waivers.of(row).iter().map(|AppliedWaiver { waiver, status, .. }| {
+fn waivers(report: &AuditReport, row: &AuditRow) -> String {
+    let waivers = report.waivers.for_row(row).iter().map(|AppliedWaiver { waiver, status, .. }| {
         let Waiver { code, place, until, reason, .. } = waiver;
         let place = place.as_deref().map_or_else(String::new, |place| format!(" at {place}"));
         format!("{code}{place} until {until}, {}: {reason}", status.in_words())
@@ -121,7 +122,7 @@ fn waivers(report: &Report, row: &Row) -> String {
 }
 
 /// A row with a text in the column `summary` and nothing else.
-fn notice(text: &str) -> String {
+fn notice_row(text: &str) -> String {
     let cell = |column: &str| if column == "summary" { text } else { "" };
-    COLUMNS.map(|column| Foreign::new(cell(column)).csv().to_string()).join(",")
+    COLUMNS.map(|column| UntrustedText::new(cell(column)).csv().to_string()).join(",")
 }

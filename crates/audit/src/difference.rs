@@ -7,30 +7,30 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::layers::{self, SchemaRow};
-use super::on_chain::{Fact, ReadRecords};
-use super::past::{Past, PastName};
+use super::layers::{self, SchemaAuditRow};
+use super::on_chain::{OnChainFact, RecordsByKey};
+use super::past::{ComparableName, ComparableReport};
 use super::words::slugs;
-use super::{DecidedState, Demands, NameSnapshot, OnChain, Scope, SeenCard};
-use clresolve_core::state::State;
+use super::{AuditScope, AuditSettings, CardSnapshot, DecidedState, NameSnapshot, OnChainSnapshot};
+use clresolve_core::state::TrustState;
 use clresolve_verdict::check::edition;
-use clresolve_verdict::evidence::edition::Edition;
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::evidence::edition::CardEdition;
+use clresolve_verdict::verdict::ResolutionDepth;
 
 /// The schema identifier of the JSON form.
 pub const SCHEMA: &str = "clresolve.audit-difference/1";
 
 /// The changes from one report to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Difference {
+pub struct AuditDifference {
     #[serde(skip_deserializing, default = "schema")]
     schema: &'static str,
     /// The rules of both reports.
-    pub rules: Pair<Rules>,
+    pub rules: BeforeAfterPair<AuditRules>,
     /// Whether each report contains all names of its list.
-    pub complete: Pair<bool>,
-    /// The changes by name, then in the order of [`Kind`]. Changes of schema layers are last.
-    pub changes: Vec<Change>,
+    pub complete: BeforeAfterPair<bool>,
+    /// The changes by name, then in the order of [`AuditChangeKind`]. Changes of schema layers are last.
+    pub changes: Vec<AuditChange>,
 }
 
 const fn schema() -> &'static str {
@@ -39,7 +39,7 @@ const fn schema() -> &'static str {
 
 /// A value from each report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pair<T> {
+pub struct BeforeAfterPair<T> {
     /// The value in the earlier report.
     pub before: T,
     /// The value in the later report.
@@ -48,22 +48,22 @@ pub struct Pair<T> {
 
 /// The rules of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rules {
+pub struct AuditRules {
     /// Identifier and digest of the profile.
     pub profile: String,
     /// The depth of the audit.
-    pub depth: Depth,
+    pub depth: ResolutionDepth,
     /// Other settings that decide states. `None` if the report does not contain them.
-    pub demands: Option<Demands>,
+    pub demands: Option<AuditSettings>,
 }
 
 /// One change of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct AuditChange {
     /// The name in normal form or as typed. For a schema: its layer, verb and side.
     pub name: String,
     /// What changed.
-    pub kind: Kind,
+    pub kind: AuditChangeKind,
     /// The old value. `None` if there was none.
     pub before: Option<String>,
     /// The new value. `None` if there is none.
@@ -74,7 +74,7 @@ pub struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Kind {
+pub enum AuditChangeKind {
     /// The name is new in the list.
     Added,
     /// The name is no longer in the list.
@@ -110,7 +110,7 @@ pub enum Kind {
     Schema,
 }
 
-impl Kind {
+impl AuditChangeKind {
     /// Every kind, in order.
     pub const ALL: [Self; 16] = [
         Self::Added,
@@ -133,16 +133,16 @@ impl Kind {
 
     /// The kind's name.
     pub const fn as_str(self) -> &'static str {
-        self.about().word
+        self.change_words().word
     }
 
     /// Whether a governance log must record it: changes to the list and to published data, not to the judgement.
     pub(super) const fn is_logged(self) -> bool {
-        !self.about().log_words.is_empty()
+        !self.change_words().log_words.is_empty()
     }
 
     /// The names of a kind of change.
-    pub(super) const fn about(self) -> ChangeWords {
+    pub(super) const fn change_words(self) -> ChangeWords {
         let (word, log_words): (_, &[_]) = match self {
             Self::Added => ("added", &["added"]),
             Self::Removed => ("removed", &["removed"]),
@@ -173,7 +173,7 @@ pub(super) struct ChangeWords {
     pub(super) log_words: &'static [&'static str],
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for AuditChangeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -181,7 +181,7 @@ impl fmt::Display for Kind {
 
 /// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum ComparisonOutcome {
     /// Nothing changed.
     Same,
     /// Something changed.
@@ -193,7 +193,7 @@ pub enum Comparison {
 /// The reports are about different networks and cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the reports are about different networks: {before} and {after}")]
-pub struct OtherWorld {
+pub struct NetworkMismatchError {
     before: String,
     after: String,
 }
@@ -202,28 +202,32 @@ pub struct OtherWorld {
 ///
 /// # Errors
 /// The networks or chains differ.
-pub fn check_worlds(before: &Scope, after: &Scope) -> Result<(), OtherWorld> {
-    let world = |scope: &Scope| format!("{} {}", scope.world, scope.chain);
+pub fn check_same_network(before: &AuditScope, after: &AuditScope) -> Result<(), NetworkMismatchError> {
+    let world = |scope: &AuditScope| format!("{} {}", scope.world, scope.chain);
     let (before, after) = (world(before), world(after));
-    if before == after { Ok(()) } else { Err(OtherWorld { before, after }) }
+    if before == after { Ok(()) } else { Err(NetworkMismatchError { before, after }) }
 }
 
-impl Difference {
+impl AuditDifference {
     /// The changes from `before` to `after`.
     ///
     /// # Errors
     /// The networks or chains differ.
-    pub fn between(before: &Past, after: &Past) -> Result<Self, OtherWorld> {
-        check_worlds(&before.scope, &after.scope)?;
+    pub fn between(before: &ComparableReport, after: &ComparableReport) -> Result<Self, NetworkMismatchError> {
+        check_same_network(&before.scope, &after.scope)?;
         let names: BTreeSet<&String> = before.names.keys().chain(after.names.keys()).collect();
-        let mut changes = Changes { of: String::new(), found: Vec::new() };
+        let mut changes = ChangeCollector { of: String::new(), found: Vec::new() };
         for name in names {
             changes.of.clone_from(name);
             match (before.names.get(name), after.names.get(name)) {
                 (Some(before), Some(after)) => changes.compare_names(before, after),
                 // An incomplete report says nothing about the names that it lacks.
-                (None, Some(now)) if before.complete => changes.push(Kind::Added, None, Some(now.state.to_string())),
-                (Some(was), None) if after.complete => changes.push(Kind::Removed, Some(was.state.to_string()), None),
+                (None, Some(now)) if before.complete => {
+                    changes.push(AuditChangeKind::Added, None, Some(now.state.to_string()))
+                }
+                (Some(was), None) if after.complete => {
+                    changes.push(AuditChangeKind::Removed, Some(was.state.to_string()), None)
+                }
                 _ => {}
             }
         }
@@ -232,19 +236,22 @@ impl Difference {
         }
         Ok(Self {
             schema: SCHEMA,
-            rules: Pair { before: Rules::of(&before.scope), after: Rules::of(&after.scope) },
-            complete: Pair { before: before.complete, after: after.complete },
+            rules: BeforeAfterPair {
+                before: AuditRules::from_scope(&before.scope),
+                after: AuditRules::from_scope(&after.scope),
+            },
+            complete: BeforeAfterPair { before: before.complete, after: after.complete },
             changes: changes.found,
         })
     }
 
     /// The result for changes of these kinds. An empty list selects all kinds.
-    pub fn outcome(&self, kinds: &[Kind]) -> Comparison {
-        let counts = |change: &Change| kinds.is_empty() || kinds.contains(&change.kind);
+    pub fn outcome(&self, kinds: &[AuditChangeKind]) -> ComparisonOutcome {
+        let counts = |change: &AuditChange| kinds.is_empty() || kinds.contains(&change.kind);
         if self.changes.iter().any(counts) {
-            return Comparison::Differs;
+            return ComparisonOutcome::Differs;
         }
-        if self.is_complete() { Comparison::Same } else { Comparison::Undecided }
+        if self.is_complete() { ComparisonOutcome::Same } else { ComparisonOutcome::Undecided }
     }
 
     /// Whether both reports contain all names of their lists.
@@ -272,8 +279,8 @@ impl Difference {
     }
 }
 
-impl Rules {
-    fn of(scope: &Scope) -> Self {
+impl AuditRules {
+    fn from_scope(scope: &AuditScope) -> Self {
         Self {
             profile: format!("{} {}", scope.profile.id, scope.profile.digest),
             depth: scope.depth,
@@ -283,21 +290,21 @@ impl Rules {
 }
 
 /// The changes found so far, and the current name.
-struct Changes {
+struct ChangeCollector {
     of: String,
-    found: Vec<Change>,
+    found: Vec<AuditChange>,
 }
 
-impl Changes {
-    fn compare_names(&mut self, before: &PastName, after: &PastName) {
+impl ChangeCollector {
+    fn compare_names(&mut self, before: &ComparableName, after: &ComparableName) {
         self.compare_states(before, after);
-        let codes = |name: &PastName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
-        self.compare(Kind::Findings, codes(before), codes(after));
+        let codes = |name: &ComparableName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
+        self.compare(AuditChangeKind::Findings, codes(before), codes(after));
         let (before, after) = (&before.known, &after.known);
         if let Some((before, after)) = other_card(before, after) {
             self.compare_cards(before, after);
         }
-        self.compare_facts(Kind::Records, before.read_records(), after.read_records());
+        self.compare_facts(AuditChangeKind::Records, before.read_records(), after.read_records());
         if let (Some(before), Some(after)) = (&before.edition, &after.edition) {
             self.compare_editions(before, after);
         }
@@ -306,15 +313,15 @@ impl Changes {
         }
     }
 
-    fn compare_states(&mut self, before: &PastName, after: &PastName) {
-        let kind = match (before.decided(), after.state) {
-            (Some(DecidedState::Trusted), State::Untrusted) => Kind::NewlyBroken,
-            (None | Some(DecidedState::Untrusted), State::Trusted) => Kind::NewlyTrusted,
-            _ => Kind::State,
+    fn compare_states(&mut self, before: &ComparableName, after: &ComparableName) {
+        let kind = match (before.last_decided_state(), after.state) {
+            (Some(DecidedState::Trusted), TrustState::Untrusted) => AuditChangeKind::NewlyBroken,
+            (None | Some(DecidedState::Untrusted), TrustState::Trusted) => AuditChangeKind::NewlyTrusted,
+            _ => AuditChangeKind::State,
         };
-        let was = match (before.state, before.decided()) {
-            (State::Indeterminate, Some(DecidedState::Trusted)) => "indeterminate, trusted before".to_owned(),
-            (State::Indeterminate, Some(DecidedState::Untrusted)) => "indeterminate, untrusted before".to_owned(),
+        let was = match (before.state, before.last_decided_state()) {
+            (TrustState::Indeterminate, Some(DecidedState::Trusted)) => "indeterminate, trusted before".to_owned(),
+            (TrustState::Indeterminate, Some(DecidedState::Untrusted)) => "indeterminate, untrusted before".to_owned(),
             (state, _) => state.to_string(),
         };
         if before.state != after.state {
@@ -322,44 +329,57 @@ impl Changes {
         }
     }
 
-    fn compare_cards(&mut self, before: &SeenCard, after: &SeenCard) {
-        self.push(Kind::Bytes, Some(before.sha256.to_string()), Some(after.sha256.to_string()));
-        self.compare_known(Kind::Version, &before.version, &after.version);
+    fn compare_cards(&mut self, before: &CardSnapshot, after: &CardSnapshot) {
+        self.push(AuditChangeKind::Bytes, Some(before.sha256.to_string()), Some(after.sha256.to_string()));
+        self.compare_known(AuditChangeKind::Version, &before.version, &after.version);
     }
 
-    fn compare_editions(&mut self, before: &Edition, after: &Edition) {
-        for reason in edition::since(before, after) {
-            self.push(Kind::UpdateMissing, None, Some(format!("{}: {}", reason.code, reason.message)));
+    fn compare_editions(&mut self, before: &CardEdition, after: &CardEdition) {
+        for reason in edition::check_succession(before, after) {
+            self.push(AuditChangeKind::UpdateMissing, None, Some(format!("{}: {}", reason.code, reason.message)));
         }
     }
 
-    fn compare_chain_data(&mut self, before: &OnChain, after: &OnChain) {
-        self.compare_facts(Kind::Owner, before.read(Fact::Holder), after.read(Fact::Holder));
-        self.compare(Kind::Resolver, before.resolver.clone(), after.resolver.clone());
-        self.compare_facts(Kind::Expiry, before.read(Fact::Expiry), after.read(Fact::Expiry));
-        self.compare_records(Kind::Payee, (before, &before.addresses), (after, &after.addresses));
-        self.compare_records(Kind::Endpoint, (before, &before.endpoints), (after, &after.endpoints));
+    fn compare_chain_data(&mut self, before: &OnChainSnapshot, after: &OnChainSnapshot) {
+        self.compare_facts(
+            AuditChangeKind::Owner,
+            before.fact_value(OnChainFact::Holder),
+            after.fact_value(OnChainFact::Holder),
+        );
+        self.compare(AuditChangeKind::Resolver, before.resolver.clone(), after.resolver.clone());
+        self.compare_facts(
+            AuditChangeKind::Expiry,
+            before.fact_value(OnChainFact::Expiry),
+            after.fact_value(OnChainFact::Expiry),
+        );
+        self.compare_records(AuditChangeKind::Payee, (before, &before.addresses), (after, &after.addresses));
+        self.compare_records(AuditChangeKind::Endpoint, (before, &before.endpoints), (after, &after.endpoints));
     }
 
     /// Compares what both sides read, which may be the absence of a value.
-    fn compare_facts(&mut self, kind: Kind, before: Option<Option<&str>>, after: Option<Option<&str>>) {
+    fn compare_facts(&mut self, kind: AuditChangeKind, before: Option<Option<&str>>, after: Option<Option<&str>>) {
         if let (Some(before), Some(after)) = (before, after) {
             self.compare(kind, before.map(str::to_owned), after.map(str::to_owned));
         }
     }
 
-    fn compare_layers(&mut self, before: &[SchemaRow], after: &[SchemaRow]) {
-        for (schema, [before, after]) in layers::pairs(before, after) {
+    fn compare_layers(&mut self, before: &[SchemaAuditRow], after: &[SchemaAuditRow]) {
+        for (schema, [before, after]) in layers::paired_findings(before, after) {
             self.of = schema;
-            self.compare(Kind::Schema, before, after);
+            self.compare(AuditChangeKind::Schema, before, after);
         }
     }
 
     /// Compares only records that both sides read, because the configuration decides which are requested.
-    fn compare_records(&mut self, kind: Kind, before: (&OnChain, &ReadRecords), after: (&OnChain, &ReadRecords)) {
+    fn compare_records(
+        &mut self,
+        kind: AuditChangeKind,
+        before: (&OnChainSnapshot, &RecordsByKey),
+        after: (&OnChainSnapshot, &RecordsByKey),
+    ) {
         let keys: BTreeSet<&String> = before.1.keys().chain(after.1.keys()).collect();
         for key in keys {
-            let read = |(chain, records): (&OnChain, &ReadRecords)| {
+            let read = |(chain, records): (&OnChainSnapshot, &RecordsByKey)| {
                 chain.record(records, key).map(|value| value.map(|value| format!("{key}: {value}")))
             };
             if let (Some(before), Some(after)) = (read(before), read(after)) {
@@ -369,25 +389,25 @@ impl Changes {
     }
 
     /// Compares values for which absence may mean that they could not be read.
-    fn compare_known(&mut self, kind: Kind, before: &Option<String>, after: &Option<String>) {
+    fn compare_known(&mut self, kind: AuditChangeKind, before: &Option<String>, after: &Option<String>) {
         if before.is_some() && after.is_some() {
             self.compare(kind, before.clone(), after.clone());
         }
     }
 
-    fn compare(&mut self, kind: Kind, before: Option<String>, after: Option<String>) {
+    fn compare(&mut self, kind: AuditChangeKind, before: Option<String>, after: Option<String>) {
         if before != after {
             self.push(kind, before, after);
         }
     }
 
-    fn push(&mut self, kind: Kind, before: Option<String>, after: Option<String>) {
-        self.found.push(Change { name: self.of.clone(), kind, before, after });
+    fn push(&mut self, kind: AuditChangeKind, before: Option<String>, after: Option<String>) {
+        self.found.push(AuditChange { name: self.of.clone(), kind, before, after });
     }
 }
 
 /// Both cards if they differ, from the best source that both sides saw.
-fn other_card<'a>(before: &'a NameSnapshot, after: &'a NameSnapshot) -> Option<(&'a SeenCard, &'a SeenCard)> {
+fn other_card<'a>(before: &'a NameSnapshot, after: &'a NameSnapshot) -> Option<(&'a CardSnapshot, &'a CardSnapshot)> {
     let sources = [(&before.proven, &after.proven), (&before.served, &after.served)];
     let mut seen = sources.into_iter().filter_map(|(before, after)| before.as_ref().zip(after.as_ref()));
     seen.find(|(before, after)| before.sha256 != after.sha256)

@@ -3,46 +3,46 @@
 use jiff::Timestamp;
 
 use super::counts::AuditCounts;
-use super::difference::Difference;
-use super::history::PastCounts;
-use super::layers::SchemaRow;
-use super::scope::{ListOfNames, Scope};
+use super::difference::AuditDifference;
+use super::history::ReportStateCounts;
+use super::layers::SchemaAuditRow;
+use super::scope::{AuditScope, AuditedNameList};
 use super::waiver::Waivers;
 use super::words;
-use clresolve_core::state::State;
-use clresolve_verdict::verdict::Tool;
+use clresolve_core::state::TrustState;
+use clresolve_verdict::verdict::ToolVersion;
 
 /// An audit's scope, counts and outcome. The caller keeps the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct AuditReport {
     /// The program that produced the report.
-    pub tool: Tool,
+    pub tool: ToolVersion,
     /// When the report was written. `None` in reports of older versions.
     pub generated_at: Option<Timestamp>,
     /// The scope and the rules.
-    pub scope: Scope,
+    pub scope: AuditScope,
     /// The counts.
     pub counts: AuditCounts,
     /// What an incomplete report lacks. `None` if the report is complete.
     pub warning: Option<String>,
     /// The changes since an earlier report, if one was given.
-    pub since: Option<Difference>,
+    pub since: Option<AuditDifference>,
     /// The counts of the previous report: that of `since`, otherwise the last of `earlier`.
-    pub before: Option<PastCounts>,
+    pub before: Option<ReportStateCounts>,
     /// The counts of earlier reports, oldest first, at most
     /// [`MAX_EARLIER_REPORTS`](crate::history::MAX_EARLIER_REPORTS).
-    pub earlier: Vec<PastCounts>,
+    pub earlier: Vec<ReportStateCounts>,
     /// The audited list.
-    pub list: ListOfNames,
+    pub list: AuditedNameList,
     /// The published schemas of the layers, if they were checked.
-    pub schema_layers: Option<Vec<SchemaRow>>,
+    pub schema_layers: Option<Vec<SchemaAuditRow>>,
     /// The command-line flags that select this audit's network, one word each.
     pub flags: Vec<String>,
     /// The waivers applied.
     pub waivers: Waivers,
 }
 
-impl Report {
+impl AuditReport {
     pub(super) const fn is_complete(&self) -> bool {
         self.warning.is_none()
     }
@@ -52,15 +52,16 @@ impl Report {
     }
 
     /// One sentence that compares registry and chain; `None` if no registry is audited.
-    pub(super) fn completeness(&self) -> Option<String> {
+    pub(super) fn registry_sentence(&self) -> Option<String> {
         self.scope.registry.as_ref().map(|registry| self.counts.registry.sentence(registry))
     }
 
     /// One sentence on the schema layers; `None` if they were not checked.
-    pub(super) fn layers(&self) -> Option<String> {
+    pub(super) fn layers_sentence(&self) -> Option<String> {
         let schemas = self.schema_layers.as_deref()?;
         let having = |state| schemas.iter().filter(|schema| schema.state == state).count();
-        let [agree, differ, unknown] = [State::Trusted, State::Untrusted, State::Indeterminate].map(having);
+        let [agree, differ, unknown] =
+            [TrustState::Trusted, TrustState::Untrusted, TrustState::Indeterminate].map(having);
         Some(format!(
             "Published schemas of the layers: {}. Matching their manifests: {agree}, \
              different: {differ}, unknown: {unknown}.",
@@ -68,17 +69,17 @@ impl Report {
         ))
     }
 
-    pub(super) fn schemas_with_findings(&self) -> impl Iterator<Item = &SchemaRow> {
+    pub(super) fn schemas_with_findings(&self) -> impl Iterator<Item = &SchemaAuditRow> {
         self.schema_layers.iter().flatten().filter(|schema| !schema.reasons.is_empty())
     }
 
     /// The counts of the earlier reports and this one, ordered by block, because a report on an earlier block may have
     /// been written later.
-    pub(super) fn over_time(&self) -> Vec<PastCounts> {
+    pub(super) fn counts_over_time(&self) -> Vec<ReportStateCounts> {
         let AuditCounts { trusted, untrusted, indeterminate, checked, .. } = self.counts;
         let (generated_at, checked) = (self.generated_at, checked.map(|(first, _)| first));
-        let now = PastCounts { generated_at, checked, trusted, untrusted, indeterminate };
-        let mut reports: Vec<PastCounts> = self.earlier.iter().copied().chain([now]).collect();
+        let now = ReportStateCounts { generated_at, checked, trusted, untrusted, indeterminate };
+        let mut reports: Vec<ReportStateCounts> = self.earlier.iter().copied().chain([now]).collect();
         reports.sort_by_key(|report| report.checked);
         reports
     }
@@ -103,7 +104,7 @@ impl Report {
         facts.extend(scope.registry.as_ref().map(|registry| ("registry", registry.in_words())));
         facts.extend(self.blocks().map(|blocks| ("read at", format!("{blocks} ({})", scope.block))));
         if let Some((first, last)) = self.counts.checked {
-            facts.push(("block time", span(format!("{first:.0}"), format!("{last:.0}"))));
+            facts.push(("block time", range_text(format!("{first:.0}"), format!("{last:.0}"))));
         }
         facts.extend(self.generated_at.map(|at| ("generated at", format!("{at:.0}"))));
         if self.counts.listed_again > 0 {
@@ -115,6 +116,6 @@ impl Report {
 }
 
 /// A range, or one value if `first` and `last` are equal.
-fn span(first: String, last: String) -> String {
+fn range_text(first: String, last: String) -> String {
     if first == last { first } else { format!("{first} to {last}") }
 }

@@ -1,7 +1,7 @@
 //! Parses the table of a governance log (`RESOLUTION.md`). Pure.
 //!
-//! The head of a table determines its [form](Form). Other text, other tables, code blocks and comments are skipped.
-//! Malformed rows are reported with their position, and the other rows are still parsed.
+//! The head of a table determines its [form](GovernanceLogFormat). Other text, other tables, code blocks and comments
+//! are skipped. Malformed rows are reported with their position, and the other rows are still parsed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub const NOTHING: &str = "—";
 
 /// The form of a log's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum GovernanceLogFormat {
     /// As in the published governance logs.
     #[default]
     Published,
@@ -45,7 +45,7 @@ pub enum Form {
     Plain,
 }
 
-struct Columns {
+struct LogTableColumns {
     names: &'static [&'static str],
     /// Reported for a row with another number of cells.
     expected: &'static str,
@@ -53,17 +53,17 @@ struct Columns {
     delimiter: &'static str,
 }
 
-impl Form {
+impl GovernanceLogFormat {
     const ALL: [Self; 2] = [Self::Published, Self::Plain];
 
-    const fn columns(self) -> Columns {
+    const fn columns(self) -> LogTableColumns {
         match self {
-            Self::Published => Columns {
+            Self::Published => LogTableColumns {
                 names: &["Date", "Agent Name(s)", "Action", "Reason", "Resolution", "Approver(s)"],
                 expected: "expected six cells: date, agent names, action, reason, resolution, approvers",
                 delimiter: "expected |---|---|---|---|---|---| below the head",
             },
-            Self::Plain => Columns {
+            Self::Plain => LogTableColumns {
                 names: &["date", "subject", "kind", "decision", "reason"],
                 expected: "expected five cells: date, subject, kind, decision, reason",
                 delimiter: "expected |---|---|---|---|---| below the head",
@@ -78,12 +78,12 @@ impl Form {
     }
 
     /// The form whose rows have this number of cells.
-    fn of_length(cells: usize) -> Option<Self> {
+    fn from_cell_count(cells: usize) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.columns().names.len() == cells)
     }
 
     /// The form with these column heads. One published log has the singular `Approver`.
-    fn of_head<'c>(cells: impl Iterator<Item = &'c str> + Clone) -> Option<Self> {
+    fn from_column_heads<'c>(cells: impl Iterator<Item = &'c str> + Clone) -> Option<Self> {
         let name = |cell: &str| cell.trim().to_ascii_lowercase().trim_end_matches("(s)").to_owned();
         Self::ALL
             .into_iter()
@@ -95,17 +95,17 @@ impl Form {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GovernanceLog {
     /// The form of the first table.
-    pub form: Form,
+    pub form: GovernanceLogFormat,
     /// In the order of the file.
-    pub rows: Vec<LogRow>,
+    pub rows: Vec<GovernanceLogRow>,
     /// Malformed rows in the order of the file. They record nothing. If there are more than a thousand, the last entry
     /// counts the others.
-    pub malformed: Vec<MalformedRow>,
+    pub malformed: Vec<MalformedLogRow>,
 }
 
 /// A line that should be a row and is not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MalformedRow {
+pub struct MalformedLogRow {
     /// Its line in the file, from 1.
     pub line: usize,
     /// Column in characters, from 1.
@@ -116,7 +116,7 @@ pub struct MalformedRow {
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogRow {
+pub struct GovernanceLogRow {
     /// Its line in the file, from 1.
     pub line: usize,
     /// The day of the audit or of the decision.
@@ -126,9 +126,9 @@ pub struct LogRow {
     /// The names in the subject, in normal form; empty for a decision.
     pub names: Vec<String>,
     /// What it records.
-    pub kind: LogKind,
+    pub kind: GovernanceEventKind,
     /// The action; `None` in the plain form, which does not contain it.
-    pub action: Option<Action>,
+    pub action: Option<GovernanceAction>,
     /// What was decided, in Markdown.
     pub decision: String,
     /// Why, in Markdown.
@@ -140,7 +140,7 @@ pub struct LogRow {
 /// The kind of event that a row records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LogKind {
+pub enum GovernanceEventKind {
     /// A decision on how to apply the rules. It is not about a change.
     Decision,
     /// A name broke its binding.
@@ -151,7 +151,7 @@ pub enum LogKind {
     Change,
 }
 
-impl LogKind {
+impl GovernanceEventKind {
     const ALL: [Self; 4] = [Self::Decision, Self::Incident, Self::Correction, Self::Change];
 
     /// The word in the log.
@@ -165,7 +165,7 @@ impl LogKind {
     }
 
     /// Prefix of the reason in the published form, which has no column for the kind.
-    pub(super) const fn mark(self) -> &'static str {
+    pub(super) const fn reason_prefix(self) -> &'static str {
         match self {
             Self::Decision | Self::Change => "",
             Self::Incident => "incident: ",
@@ -174,7 +174,7 @@ impl LogKind {
     }
 
     /// Splits a reason of the published form into the kind and the rest.
-    fn split(reason: &str) -> (Self, &str) {
+    fn split_reason(reason: &str) -> (Self, &str) {
         let marked = [Self::Incident, Self::Correction].into_iter().find_map(|kind| {
             let (word, rest) = reason.split_once(':')?;
             word.eq_ignore_ascii_case(kind.as_str()).then(|| (kind, rest.trim_start()))
@@ -185,7 +185,7 @@ impl LogKind {
 
 /// The action on a name, in the words of the published form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Action {
+pub enum GovernanceAction {
     /// The name was added to the list.
     Added,
     /// The name's published data changed.
@@ -198,7 +198,7 @@ pub enum Action {
     Removed,
 }
 
-impl Action {
+impl GovernanceAction {
     const ALL: [Self; 5] = [Self::Added, Self::Updated, Self::Deprecated, Self::Replaced, Self::Removed];
 
     /// The word in the log.
@@ -216,22 +216,22 @@ impl Action {
 impl GovernanceLog {
     /// Parses a log of at most [`MAX_LOG_BYTES`]. A malformed row does not affect the others.
     pub fn parse(log: impl AsRef<[u8]>) -> Self {
-        let log = without_marks(log.as_ref());
+        let log = strip_byte_order_marks(log.as_ref());
         // Replacement characters keep the line structure and mean nothing to Markdown.
         let text = String::from_utf8_lossy(log);
-        let (mut parser, mut blocks) = (Parser::new(), MarkdownBlocks::of(&text));
+        let (mut parser, mut blocks) = (GovernanceLogParser::new(), MarkdownBlocks::from_text(&text));
         let mut start = 0;
         for (number, (bytes, line)) in (1..).zip(lines(log).zip(lines(text.as_bytes()))) {
             let end = start + line.len();
-            parser.take(number, bytes, &text[start..end], blocks.at(start..end));
+            parser.process_line(number, bytes, &text[start..end], blocks.block_kind_at(start..end));
             start = end + if text[end..].starts_with("\r\n") { 2 } else { 1 };
         }
         parser.finish()
     }
 
     /// The rows that record events, by the names in their subjects.
-    pub fn by_name(&self) -> BTreeMap<&str, Vec<&LogRow>> {
-        let mut rows = BTreeMap::<&str, Vec<&LogRow>>::new();
+    pub fn rows_by_name(&self) -> BTreeMap<&str, Vec<&GovernanceLogRow>> {
+        let mut rows = BTreeMap::<&str, Vec<&GovernanceLogRow>>::new();
         for row in self.events() {
             row.names.iter().for_each(|name| rows.entry(name).or_default().push(row));
         }
@@ -239,8 +239,8 @@ impl GovernanceLog {
     }
 
     /// The rows that record events.
-    pub fn events(&self) -> impl Iterator<Item = &LogRow> {
-        self.rows.iter().filter(|row| row.kind != LogKind::Decision)
+    pub fn events(&self) -> impl Iterator<Item = &GovernanceLogRow> {
+        self.rows.iter().filter(|row| row.kind != GovernanceEventKind::Decision)
     }
 }
 
@@ -248,7 +248,7 @@ impl GovernanceLog {
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The text without its byte order marks.
-fn without_marks(mut text: &[u8]) -> &[u8] {
+fn strip_byte_order_marks(mut text: &[u8]) -> &[u8] {
     // Terminates: each iteration removes a mark.
     while let Some(behind) = text.strip_prefix(BYTE_ORDER_MARK) {
         text = behind;
@@ -272,7 +272,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The kind of Markdown block that contains a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Block {
+enum MarkdownBlockKind {
     /// Code, a comment or other HTML, whose lines are not a table.
     Hidden,
     /// A part of a table.
@@ -283,121 +283,136 @@ enum Block {
 
 /// The tables and hidden blocks of a text, in order.
 struct MarkdownBlocks {
-    left: std::iter::Peekable<std::vec::IntoIter<(Range<usize>, Block)>>,
+    left: std::iter::Peekable<std::vec::IntoIter<(Range<usize>, MarkdownBlockKind)>>,
 }
 
 impl MarkdownBlocks {
-    fn of(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         let events = pulldown_cmark::Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter();
         let blocks = events.filter_map(|(event, range)| match event {
-            Event::Start(Tag::Table(_)) => Some((range, Block::Table)),
-            Event::Start(Tag::CodeBlock(_) | Tag::HtmlBlock) => Some((range, Block::Hidden)),
+            Event::Start(Tag::Table(_)) => Some((range, MarkdownBlockKind::Table)),
+            Event::Start(Tag::CodeBlock(_) | Tag::HtmlBlock) => Some((range, MarkdownBlockKind::Hidden)),
             _ => None,
         });
         Self { left: blocks.collect::<Vec<_>>().into_iter().peekable() }
     }
 
     /// The block of a line. Lines must be requested in order, once each.
-    fn at(&mut self, line: Range<usize>) -> Block {
+    fn block_kind_at(&mut self, line: Range<usize>) -> MarkdownBlockKind {
         while self.left.next_if(|(block, _)| block.end <= line.start).is_some() {}
         match self.left.peek() {
             Some((block, kind)) if block.start < line.end => *kind,
-            _ => Block::Text,
+            _ => MarkdownBlockKind::Text,
         }
     }
 }
 
-struct Parser {
+struct GovernanceLogParser {
     log: GovernanceLog,
     /// The form of the first table.
-    form: Option<Form>,
-    position: Position,
+    form: Option<GovernanceLogFormat>,
+    position: TablePosition,
     /// Whether a line looks like part of a table.
     has_parts: bool,
     /// Line and column of the first malformed row beyond the limit, and the number of such rows.
     more: Option<(usize, usize, u64)>,
 }
 
-impl Parser {
+impl GovernanceLogParser {
     const fn new() -> Self {
-        let log = GovernanceLog { form: Form::Published, rows: Vec::new(), malformed: Vec::new() };
-        Self { log, form: None, position: Position::Outside, has_parts: false, more: None }
+        let log = GovernanceLog { form: GovernanceLogFormat::Published, rows: Vec::new(), malformed: Vec::new() };
+        Self { log, form: None, position: TablePosition::Outside, has_parts: false, more: None }
     }
 
     /// Processes a line. A line that is not UTF-8 is never a row, but its text may still start or end a table.
-    fn take(&mut self, line: usize, bytes: &[u8], text: &str, block: Block) {
-        let found = self.step(line, text, block);
+    fn process_line(&mut self, line: usize, bytes: &[u8], text: &str, block: MarkdownBlockKind) {
+        let found = self.advance(line, text, block);
         self.has_parts |= found.is_err();
         match (std::str::from_utf8(bytes), found) {
             (Ok(_), Ok(row)) => self.log.rows.extend(row),
-            (Ok(_), Err(row)) => self.refuse(row),
+            (Ok(_), Err(row)) => self.record_malformed(row),
             (Err(error), _) => {
                 let column = text[..error.valid_up_to()].chars().count() + 1;
-                self.refuse(MalformedRow { line, column, why: NOT_UTF8.into() });
+                self.record_malformed(MalformedLogRow { line, column, why: NOT_UTF8.into() });
             }
         }
     }
 
     /// Advances the state, and returns the row of this line.
-    fn step(&mut self, line: usize, text: &str, block: Block) -> LineRead {
+    fn advance(&mut self, line: usize, text: &str, block: MarkdownBlockKind) -> LogLineResult {
         match (std::mem::take(&mut self.position), block) {
-            (Position::Outside, Block::Hidden) => Ok(None),
-            (Position::Outside, _) => self.outside(line, text, block),
-            (Position::BelowHead(form), _) => self.below_head(form, line, text, block),
-            (Position::Table(form), _) => self.in_table(form, line, text, block),
+            (TablePosition::Outside, MarkdownBlockKind::Hidden) => Ok(None),
+            (TablePosition::Outside, _) => self.parse_outside_table(line, text, block),
+            (TablePosition::BelowHead(form), _) => self.parse_below_head(form, line, text, block),
+            (TablePosition::Table(form), _) => self.parse_in_table(form, line, text, block),
         }
     }
 
     /// A line outside of the log's tables.
-    fn outside(&mut self, line: usize, text: &str, block: Block) -> LineRead {
+    fn parse_outside_table(&mut self, line: usize, text: &str, block: MarkdownBlockKind) -> LogLineResult {
         let Some(cells) = cells(text) else {
             if is_bare_head(text) {
-                return Err(malformed(line, "expected | at the start of each line of the table"));
+                return Err(malformed_row(line, "expected | at the start of each line of the table"));
             }
             return Ok(None);
         };
-        if let Some(form) = Form::of_head(cells.iter().map(|cell| &*cell.text)) {
-            self.position = Position::BelowHead(form);
+        if let Some(form) = GovernanceLogFormat::from_column_heads(cells.iter().map(|cell| &*cell.text)) {
+            self.position = TablePosition::BelowHead(form);
             return Ok(None);
         }
-        if is_astray(&cells) {
-            return Err(malformed(line, "expected the head of the table above this row, with no empty line between"));
+        if is_stray_log_row(&cells) {
+            return Err(malformed_row(
+                line,
+                "expected the head of the table above this row, with no empty line between",
+            ));
         }
-        if block == Block::Table || cells.iter().all(|cell| is_rule(&cell.text)) {
+        if block == MarkdownBlockKind::Table || cells.iter().all(|cell| is_delimiter_cell(&cell.text)) {
             return Ok(None);
         }
         // An empty line ends a table, so a row below it is rendered as text.
-        let of_length = Form::of_length(cells.len());
+        let of_length = GovernanceLogFormat::from_cell_count(cells.len());
         let may_be_row = of_length.is_some() || text.trim_end().ends_with('|');
         let form = self.form.or(of_length).filter(|_| may_be_row);
-        form.map_or(Ok(None), |form| LogRow::of(line, form, &cells).map(|_| None))
+        form.map_or(Ok(None), |form| GovernanceLogRow::from_cells(line, form, &cells).map(|_| None))
     }
 
     /// The line below the head of a log's table. Rows may follow even if the delimiter is missing.
-    fn below_head(&mut self, form: Form, line: usize, text: &str, block: Block) -> LineRead {
-        let missing = malformed(line, form.columns().delimiter);
-        let Some(cells) = cells(text).filter(|_| block != Block::Hidden) else { return Err(missing) };
-        self.position = Position::Table(form);
+    fn parse_below_head(
+        &mut self,
+        form: GovernanceLogFormat,
+        line: usize,
+        text: &str,
+        block: MarkdownBlockKind,
+    ) -> LogLineResult {
+        let missing = malformed_row(line, form.columns().delimiter);
+        let Some(cells) = cells(text).filter(|_| block != MarkdownBlockKind::Hidden) else { return Err(missing) };
+        self.position = TablePosition::Table(form);
         self.form.get_or_insert(form);
         if is_delimiter(form, &cells) { Ok(None) } else { Err(missing) }
     }
 
     /// A line below the delimiter of a log's table.
-    fn in_table(&mut self, form: Form, line: usize, text: &str, block: Block) -> LineRead {
+    fn parse_in_table(
+        &mut self,
+        form: GovernanceLogFormat,
+        line: usize,
+        text: &str,
+        block: MarkdownBlockKind,
+    ) -> LogLineResult {
         if text.trim().is_empty() {
             return Ok(None);
         }
-        if block != Block::Hidden {
-            self.position = Position::Table(form);
+        if block != MarkdownBlockKind::Hidden {
+            self.position = TablePosition::Table(form);
             if let Some(cells) = cells(text) {
-                return LogRow::of(line, form, &cells);
+                return GovernanceLogRow::from_cells(line, form, &cells);
             }
         }
-        Err(malformed(line, "expected a row, which begins with |, or an empty line below the table"))
+        Err(malformed_row(line, "expected a row, which begins with |, or an empty line below the table"))
     }
 
     /// Records a malformed row, or counts it beyond the limit.
-    fn refuse(&mut self, row: MalformedRow) {
+    fn record_malformed(&mut self, row: MalformedLogRow) {
         if self.log.malformed.len() < MAX_MALFORMED {
             self.log.malformed.push(row);
         } else {
@@ -410,11 +425,11 @@ impl Parser {
     fn finish(self) -> GovernanceLog {
         let Self { mut log, form, has_parts, more, .. } = self;
         if form.is_none() && !has_parts {
-            log.malformed.insert(0, MalformedRow { line: 1, column: 1, why: NO_TABLE.into() });
+            log.malformed.insert(0, MalformedLogRow { line: 1, column: 1, why: NO_TABLE.into() });
         }
         log.malformed.extend(more.map(|(line, column, count)| {
             let why = format!("from here on {count} more malformed rows").into();
-            MalformedRow { line, column, why }
+            MalformedLogRow { line, column, why }
         }));
         log.form = form.unwrap_or_default();
         log
@@ -422,24 +437,24 @@ impl Parser {
 }
 
 /// The row of a line; `None` for a line without content.
-type LineRead = Result<Option<LogRow>, MalformedRow>;
+type LogLineResult = Result<Option<GovernanceLogRow>, MalformedLogRow>;
 
 /// The error for a line that is wrong as a whole.
-fn malformed(line: usize, why: &'static str) -> MalformedRow {
-    MalformedRow { line, column: 1, why: why.into() }
+fn malformed_row(line: usize, why: &'static str) -> MalformedLogRow {
+    MalformedLogRow { line, column: 1, why: why.into() }
 }
 
 /// The parser's position relative to a table.
 #[derive(Default)]
-enum Position {
+enum TablePosition {
     #[default]
     Outside,
-    BelowHead(Form),
-    Table(Form),
+    BelowHead(GovernanceLogFormat),
+    Table(GovernanceLogFormat),
 }
 
 /// A cell's text, and the column of its first character.
-struct Cell {
+struct TableCell {
     column: usize,
     text: String,
 }
@@ -454,12 +469,12 @@ fn unindented(line: &str) -> Option<&str> {
 }
 
 /// The cells of a table's line; `None` for any other line. `\|` does not separate cells.
-fn cells(line: &str) -> Option<Vec<Cell>> {
+fn cells(line: &str) -> Option<Vec<TableCell>> {
     let text = unindented(line)?;
     let start = line.len() - text.len();
     let row = text.trim_end().strip_prefix('|')?;
     let mut column = start + 2;
-    let mut cells = vec![Cell { column, text: String::new() }];
+    let mut cells = vec![TableCell { column, text: String::new() }];
     let mut characters = row.chars().peekable();
     while let Some(c) = characters.next() {
         column += 1;
@@ -469,7 +484,7 @@ fn cells(line: &str) -> Option<Vec<Cell>> {
                 column += 1;
                 cell.text.push('|');
             }
-            '|' => cells.push(Cell { column, text: String::new() }),
+            '|' => cells.push(TableCell { column, text: String::new() }),
             _ => cell.text.push(c),
         }
     }
@@ -486,26 +501,26 @@ fn cells(line: &str) -> Option<Vec<Cell>> {
 
 /// Whether a line is a table's head without outer borders, which Markdown permits.
 fn is_bare_head(line: &str) -> bool {
-    Form::of_head(line.trim_end_matches('|').split('|')).is_some()
+    GovernanceLogFormat::from_column_heads(line.trim_end_matches('|').split('|')).is_some()
 }
 
-fn is_delimiter(form: Form, cells: &[Cell]) -> bool {
-    cells.len() == form.columns().names.len() && cells.iter().all(|cell| is_rule(&cell.text))
+fn is_delimiter(form: GovernanceLogFormat, cells: &[TableCell]) -> bool {
+    cells.len() == form.columns().names.len() && cells.iter().all(|cell| is_delimiter_cell(&cell.text))
 }
 
 /// Whether a cell belongs to a delimiter.
-fn is_rule(cell: &str) -> bool {
+fn is_delimiter_cell(cell: &str) -> bool {
     let rule = cell.strip_prefix(':').unwrap_or(cell);
     let rule = rule.strip_suffix(':').unwrap_or(rule);
     !rule.is_empty() && rule.chars().all(|c| c == '-')
 }
 
 /// Whether a row outside of the log's tables certainly belongs to a log.
-fn is_astray(cells: &[Cell]) -> bool {
-    Form::of_length(cells.len()).is_some() && cells[0].text.parse::<Date>().is_ok()
+fn is_stray_log_row(cells: &[TableCell]) -> bool {
+    GovernanceLogFormat::from_cell_count(cells.len()).is_some() && cells[0].text.parse::<Date>().is_ok()
 }
 
-impl Cell {
+impl TableCell {
     /// Whether the cell is empty or a dash.
     fn is_nothing(&self) -> bool {
         self.text.chars().all(|c| matches!(c, '-' | '–' | '—'))
@@ -513,33 +528,33 @@ impl Cell {
 }
 
 /// An invalid cell, and what was expected.
-type Wrong<'c> = (&'c Cell, &'static str);
+type InvalidCell<'c> = (&'c TableCell, &'static str);
 
-impl LogRow {
+impl GovernanceLogRow {
     /// Parses a row from its cells; `None` if all cells are empty.
-    fn of(line: usize, form: Form, cells: &[Cell]) -> LineRead {
+    fn from_cells(line: usize, form: GovernanceLogFormat, cells: &[TableCell]) -> LogLineResult {
         let row = match (form, cells) {
-            (Form::Published, [date, names, action, reason, resolution, approvers]) => {
-                Self::published(line, [date, names, action, reason, resolution, approvers])
+            (GovernanceLogFormat::Published, [date, names, action, reason, resolution, approvers]) => {
+                Self::from_published_cells(line, [date, names, action, reason, resolution, approvers])
             }
-            (Form::Plain, [date, subject, kind, decision, reason]) => {
-                Self::plain(line, [date, subject, kind, decision, reason])
+            (GovernanceLogFormat::Plain, [date, subject, kind, decision, reason]) => {
+                Self::from_plain_cells(line, [date, subject, kind, decision, reason])
             }
             _ => {
-                let Columns { names, expected, .. } = form.columns();
+                let LogTableColumns { names, expected, .. } = form.columns();
                 let column = cells.get(names.len()).or_else(|| cells.last()).map_or(1, |cell| cell.column);
-                return Err(MalformedRow { line, column, why: expected.into() });
+                return Err(MalformedLogRow { line, column, why: expected.into() });
             }
         };
-        if cells.iter().all(Cell::is_nothing) {
+        if cells.iter().all(TableCell::is_nothing) {
             return Ok(None);
         }
-        row.map(Some).map_err(|(cell, why)| MalformedRow { line, column: cell.column, why: why.into() })
+        row.map(Some).map_err(|(cell, why)| MalformedLogRow { line, column: cell.column, why: why.into() })
     }
 
-    fn published(line: usize, cells: [&Cell; 6]) -> Result<Self, Wrong<'_>> {
+    fn from_published_cells(line: usize, cells: [&TableCell; 6]) -> Result<Self, InvalidCell<'_>> {
         let [date, subject, action, reason, resolution, approvers] = cells;
-        let word = Action::ALL.into_iter().find(|known| known.as_str() == action.text);
+        let word = GovernanceAction::ALL.into_iter().find(|known| known.as_str() == action.text);
         let wanted = "expected Added, Updated, Deprecated, Replaced or Removed";
         if reason.is_nothing() {
             return Err((reason, "expected a reason"));
@@ -547,32 +562,32 @@ impl LogRow {
         if resolution.is_nothing() {
             return Err((resolution, "expected a decision"));
         }
-        let (kind, reason) = LogKind::split(&reason.text);
-        let kind = if subject.is_nothing() { LogKind::Decision } else { kind };
+        let (kind, reason) = GovernanceEventKind::split_reason(&reason.text);
+        let kind = if subject.is_nothing() { GovernanceEventKind::Decision } else { kind };
         Ok(Self {
             action: Some(word.ok_or((action, wanted))?),
             is_approved: !approvers.is_nothing(),
-            ..Self::about(line, kind, [date, subject], [&resolution.text, reason])?
+            ..Self::from_common_cells(line, kind, [date, subject], [&resolution.text, reason])?
         })
     }
 
-    fn plain(line: usize, cells: [&Cell; 5]) -> Result<Self, Wrong<'_>> {
+    fn from_plain_cells(line: usize, cells: [&TableCell; 5]) -> Result<Self, InvalidCell<'_>> {
         let [date, subject, kind, decision, reason] = cells;
         if subject.is_nothing() {
             return Err((subject, "expected a subject"));
         }
-        let word = LogKind::ALL.into_iter().find(|known| known.as_str() == kind.text);
+        let word = GovernanceEventKind::ALL.into_iter().find(|known| known.as_str() == kind.text);
         let kind = word.ok_or((kind, "expected decision, incident, correction or change"))?;
-        Self::about(line, kind, [date, subject], [&decision.text, &reason.text])
+        Self::from_common_cells(line, kind, [date, subject], [&decision.text, &reason.text])
     }
 
-    fn about<'c>(
+    fn from_common_cells<'c>(
         line: usize,
-        kind: LogKind,
-        [date, subject]: [&'c Cell; 2],
+        kind: GovernanceEventKind,
+        [date, subject]: [&'c TableCell; 2],
         [decision, reason]: [&str; 2],
-    ) -> Result<Self, Wrong<'c>> {
-        let names = if kind == LogKind::Decision { Ok(Vec::new()) } else { names(&subject.text) };
+    ) -> Result<Self, InvalidCell<'c>> {
+        let names = if kind == GovernanceEventKind::Decision { Ok(Vec::new()) } else { names(&subject.text) };
         Ok(Self {
             line,
             date: date.text.parse().map_err(|_| (date, "expected a date such as 2026-11-20"))?,
@@ -607,7 +622,8 @@ fn names(subject: &str) -> Result<Vec<String>, &'static str> {
     names.map_err(|_| "expected only names such as `a.eth`, separated by commas")
 }
 
-/// The text of a cell that is one code span, with the escapes of [`Foreign`](clresolve_core::text::Foreign) decoded.
+/// The text of a cell that is one code span, with the escapes of [`UntrustedText`](clresolve_core::text::UntrustedText)
+/// decoded.
 fn code_span(cell: &str) -> Option<String> {
     let span = cell.strip_prefix('`')?.strip_suffix('`').filter(|span| !span.contains('`'))?;
     let (mut text, mut rest) = (String::new(), span);
@@ -630,7 +646,7 @@ fn code_span(cell: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Draft;
+    use crate::LogRowDraft;
 
     const PUBLISHED: &str = "# Log\n\n| Date | Agent Name(s) | Action | Reason | Resolution | Approver(s) |\n\
                              |------|----------------|--------|--------|------------|--------------|\n";
@@ -650,9 +666,12 @@ mod tests {
         );
         let log = GovernanceLog::parse(text);
         let [row] = &log.rows[..] else { panic!("{log:?}") };
-        assert_eq!((row.line, row.kind, &*row.decision, &*row.reason), (5, LogKind::Incident, "stop | wait", "`x`"));
+        assert_eq!(
+            (row.line, row.kind, &*row.decision, &*row.reason),
+            (5, GovernanceEventKind::Incident, "stop | wait", "`x`")
+        );
         assert_eq!(row.names, ["a.eth", "b.eth"], "in normal form");
-        assert_eq!(log.by_name().into_keys().collect::<Vec<_>>(), ["a.eth", "b.eth"]);
+        assert_eq!(log.rows_by_name().into_keys().collect::<Vec<_>>(), ["a.eth", "b.eth"]);
     }
 
     /// Text that is not rendered as a table records nothing, and does not hide what follows.
@@ -691,26 +710,29 @@ mod tests {
     #[test]
     fn a_draft_is_read_back_as_it_was_made() {
         let subjects = ["a.eth", "x, b.eth", "=x|`a`\u{202e}\\n\u{7c}.eth", "\\u{41}\\"];
-        let kinds = [LogKind::Incident, LogKind::Correction, LogKind::Change];
+        let kinds = [GovernanceEventKind::Incident, GovernanceEventKind::Correction, GovernanceEventKind::Change];
         for ((subject, kind), form) in subjects
             .into_iter()
             .flat_map(|subject| kinds.map(|kind| (subject, kind)))
-            .flat_map(|of| Form::ALL.map(|form| (of, form)))
+            .flat_map(|of| GovernanceLogFormat::ALL.map(|form| (of, form)))
         {
-            let draft = Draft {
+            let draft = LogRowDraft {
                 date: "2026-11-20".to_owned(),
                 subject: subject.to_owned(),
                 kind,
-                action: Action::Deprecated,
+                action: GovernanceAction::Deprecated,
                 decision: "draft: set `x`".to_owned(),
                 reason: "`a` | / <b>".to_owned(),
             };
             let log = GovernanceLog::parse(form.head() + &draft.markdown(form) + "\n");
             let [row] = &log.rows[..] else { panic!("{log:?}") };
             assert!(row.is_draft() && row.names == [subject] && log.form == form, "{row:?}");
-            let LogRow { date, subject, kind, action, decision, reason, .. } = row.clone();
-            assert_eq!(action, (form == Form::Published).then_some(draft.action));
-            assert_eq!(Draft { date: date.to_string(), subject, kind, action: draft.action, decision, reason }, draft);
+            let GovernanceLogRow { date, subject, kind, action, decision, reason, .. } = row.clone();
+            assert_eq!(action, (form == GovernanceLogFormat::Published).then_some(draft.action));
+            assert_eq!(
+                LogRowDraft { date: date.to_string(), subject, kind, action: draft.action, decision, reason },
+                draft
+            );
         }
     }
 
@@ -720,15 +742,18 @@ mod tests {
         let verbs = "\n| Date | Verb(s) | Action | Class | Reason | Resolution | Approver(s) |\n|--|--|--|--|--|--|--|\n\
                      | 2025-12-06 | fetch, parse | Added | Commons | first set | v1.0.0 | a steward |\n";
         let log = GovernanceLog::parse(format!("{PUBLISHED}| — | — | — | — | — | — |\n{verbs}"));
-        assert_eq!(log, GovernanceLog { form: Form::Published, rows: Vec::new(), malformed: Vec::new() });
+        assert_eq!(
+            log,
+            GovernanceLog { form: GovernanceLogFormat::Published, rows: Vec::new(), malformed: Vec::new() }
+        );
         assert_eq!(malformed(verbs), [format!("line 1, column 1: {NO_TABLE}")]);
         let one = GovernanceLog::parse(PUBLISHED.replace("Approver(s)", "Approver"));
-        assert_eq!((one.form, one.malformed), (Form::Published, vec![]));
+        assert_eq!((one.form, one.malformed), (GovernanceLogFormat::Published, vec![]));
     }
 
     #[test]
     fn a_published_row_says_what_was_done_and_who_approved_it() {
-        for action in Action::ALL {
+        for action in GovernanceAction::ALL {
             let word = action.as_str();
             let row = |names: &str, reason: &str, decision: &str, approver: &str| {
                 let row = format!("| 2026-11-20 | {names} | {word} | {reason} | {decision} | {approver} |\n");
@@ -737,16 +762,16 @@ mod tests {
                 log.rows.into_iter().next().expect("a row")
             };
             let change = row("`A.eth`, b.eth", "first identity", "adopted", "commandlayer.eth");
-            assert_eq!((change.kind, change.action), (LogKind::Change, Some(action)));
+            assert_eq!((change.kind, change.action), (GovernanceEventKind::Change, Some(action)));
             assert_eq!((&*change.names.join(" "), &*change.decision), ("a.eth b.eth", "adopted"));
             assert!(!change.is_draft());
             let incident = row("a.eth", "Incident: checksum-mismatch", "stopped", "—");
-            assert_eq!((incident.kind, &*incident.reason), (LogKind::Incident, "checksum-mismatch"));
+            assert_eq!((incident.kind, &*incident.reason), (GovernanceEventKind::Incident, "checksum-mismatch"));
             assert!(incident.is_draft(), "nobody approved it");
             let correction = row("a.eth", "correction: trusted", "draft: may be paid", "x");
-            assert!(correction.kind == LogKind::Correction && correction.is_draft());
+            assert!(correction.kind == GovernanceEventKind::Correction && correction.is_draft());
             let decision = row("—", "the text is open", "by the letter", "x");
-            assert!(decision.kind == LogKind::Decision && decision.names.is_empty());
+            assert!(decision.kind == GovernanceEventKind::Decision && decision.names.is_empty());
         }
     }
 
@@ -829,7 +854,7 @@ mod tests {
             let log = GovernanceLog::parse(log);
             assert_eq!(log.rows.iter().map(|row| row.line).collect::<Vec<_>>(), lines);
             let (line, column) = place;
-            assert_eq!(log.malformed, [MalformedRow { line, column, why: NOT_UTF8.into() }]);
+            assert_eq!(log.malformed, [MalformedLogRow { line, column, why: NOT_UTF8.into() }]);
         }
     }
 
@@ -948,6 +973,6 @@ mod tests {
         let mut many = long(MAX_MALFORMED + 7);
         assert_eq!((many.rows.len(), many.malformed.len()), (1, MAX_MALFORMED + 1), "the rest is read");
         let why = "from here on 7 more malformed rows".into();
-        assert_eq!(many.malformed.pop(), Some(MalformedRow { line: MAX_MALFORMED + 5, column: 35, why }));
+        assert_eq!(many.malformed.pop(), Some(MalformedLogRow { line: MAX_MALFORMED + 5, column: 35, why }));
     }
 }

@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Past;
+use super::ComparableReport;
 
 /// Maximum number of earlier reports in a chart: two years of monthly reports, whose columns still fit on a phone.
 pub const MAX_EARLIER_REPORTS: usize = 24;
 
 /// The counts of the states in an earlier report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PastCounts {
+pub struct ReportStateCounts {
     /// When the report was written. `None` in reports of older versions.
     pub generated_at: Option<Timestamp>,
     /// When its first name was checked.
@@ -23,9 +23,9 @@ pub struct PastCounts {
     pub indeterminate: u64,
 }
 
-impl PastCounts {
+impl ReportStateCounts {
     /// The counts of an earlier report.
-    pub fn of(past: &Past) -> Self {
+    pub fn from_report(past: &ComparableReport) -> Self {
         let [trusted, untrusted, indeterminate] = past.states;
         let (generated_at, checked) = (past.generated_at, past.checked.map(|(first, _)| first));
         Self { generated_at, checked, trusted, untrusted, indeterminate }

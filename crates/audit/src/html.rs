@@ -17,21 +17,21 @@ use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, Render as _, html};
 
 use self::markup::{
-    Column, SLOT, actor_word, and_more, cells, code, joined, line, name_link, omitted, role_sentence, row, section,
-    soft, table, text, write_around, write_part,
+    HtmlColumn, SLOT, actor_word, cells, code, joined, line_markup, more_items_note, name_link, omitted, role_sentence,
+    row, section, small_print, table, text, write_around, write_part,
 };
 use self::picture::STATES;
-use super::cause::Cause;
+use super::cause::DefectCategory;
 use super::duty::ACTORS;
-use super::history::PastCounts;
-use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
-use super::owners::Owner;
-use super::page::{self, Quota, circumstances, day, headline, names as counted, subject};
-use super::words::{self, do_together, effect, people, role, role_in_words};
-use super::{Group, Report, Rows, opening};
+use super::history::ReportStateCounts;
+use super::overview::{AuditOverview, CHECKS, NOTICE_DAYS, days_between};
+use super::owners::OnChainOwner;
+use super::page::{self, ItemQuota, circumstances, day, headline, name_count_text as counted, subject};
+use super::words::{self, actor_noun, effect, plural_duty_phrase, role, role_in_words};
+use super::{AuditReport, AuditRows, ReasonSummary, opening};
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::Fixer;
-use clresolve_core::text::{Foreign, capitalized};
+use clresolve_core::reason::FixerRole;
+use clresolve_core::text::{UntrustedText, capitalized};
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -47,7 +47,7 @@ const MEANINGS: [&str; 3] =
 /// JSON form has all.
 const MAX_REGISTRY_FINDINGS_SHOWN: usize = 500;
 
-const REASON_COLUMNS: [Column; 7] = [
+const REASON_COLUMNS: [HtmlColumn; 7] = [
     ("subject", "code"),
     ("number", "names"),
     ("", "effect"),
@@ -57,18 +57,18 @@ const REASON_COLUMNS: [Column; 7] = [
     ("wide", "examples"),
 ];
 
-pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    let overview = Overview::of(report, rows)?;
+pub(super) fn write(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+    let overview = AuditOverview::from_rows(report, rows)?;
     let table = overview.lines_shown();
     write_around(frame(report, &overview), out, |out| {
         write_part(summary(report, &overview), out)?;
         write_part(actors(&overview), out)?;
-        write_part(contents(report, &overview), out)?;
-        write_part(changes::of(report, rows, &table)?, out)?;
-        write_part(waivers::of(report), out)?;
+        write_part(table_of_contents(report, &overview), out)?;
+        write_part(changes::changes_section(report, rows, &table)?, out)?;
+        write_part(waivers::waivers_section(report), out)?;
         let shown = work::write(report, &overview, rows, &table, out)?;
-        write_part(completeness(report, rows, &table)?, out)?;
-        write_part(layers::of(report), out)?;
+        write_part(registry_section(report, rows, &table)?, out)?;
+        write_part(layers::layers_section(report), out)?;
         write_part(checks(&overview), out)?;
         write_part(states_over_time(report), out)?;
         write_part(expiries(report, &overview), out)?;
@@ -76,13 +76,13 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
         names::write(report, rows, &table, &shown, out)?;
         write_part(work::records(rows, &table)?, out)?;
         write_part(work::drafts(report, rows)?, out)?;
-        write_part(about(report), out)
+        write_part(scope_section(report), out)
     })
 }
 
 /// Forbids everything that the page does not contain, in case a bug lets markup through.
-fn policy() -> String {
-    let hash = |text: &str| STANDARD.encode(Digest::of(text.as_bytes()).as_bytes());
+fn content_security_policy() -> String {
+    let hash = |text: &str| STANDARD.encode(Digest::compute(text.as_bytes()).as_bytes());
     format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         hash(STYLE),
@@ -91,7 +91,7 @@ fn policy() -> String {
 }
 
 /// The page around its sections.
-fn frame(report: &Report, overview: &Overview) -> Markup {
+fn frame(report: &AuditReport, overview: &AuditOverview) -> Markup {
     let title = headline(report, overview);
     let circumstances: Vec<String> = circumstances(report).iter().map(|fact| text(fact)).collect();
     // Only style and script are `PreEscaped`: they are files of this crate, without foreign text.
@@ -100,7 +100,7 @@ fn frame(report: &Report, overview: &Overview) -> Markup {
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy());
+                meta http-equiv="Content-Security-Policy" content=(content_security_policy());
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { "Audit of " (text(&subject(report))) ", " (circumstances.join(", ")) ": " (title) }
                 style { (PreEscaped(STYLE)) }
@@ -108,16 +108,16 @@ fn frame(report: &Report, overview: &Overview) -> Markup {
             body {
                 main {
                     header {
-                        p.kicker { "Audit of " (line(&subject(report))) ": " (words::depth(report.scope.depth)) }
+                        p.kicker { "Audit of " (line_markup(&subject(report))) ": " (words::depth(report.scope.depth)) }
                         h1 { (title) "." }
                         ul.opening {
-                            @for opening in opening::lines(report, overview) {
-                                li { strong { (opening.label) } (line(&opening.pieces)) }
+                            @for opening in opening::summary_lines(report, overview) {
+                                li { strong { (opening.label) } (line_markup(&opening.pieces)) }
                             }
                         }
                     }
                     @if let Some(warning) = &report.warning {
-                        p.warning { strong { "Incomplete." } " " (Foreign::new(warning)) }
+                        p.warning { strong { "Incomplete." } " " (UntrustedText::new(warning)) }
                     }
                     (SLOT)
                 }
@@ -128,7 +128,7 @@ fn frame(report: &Report, overview: &Overview) -> Markup {
 }
 
 /// The states now and in the previous report, as a chart and as numbers.
-fn summary(report: &Report, overview: &Overview) -> Markup {
+fn summary(report: &AuditReport, overview: &AuditOverview) -> Markup {
     let now = states(report);
     let before = report.before.as_ref();
     let besides = others_must_act(overview);
@@ -137,7 +137,7 @@ fn summary(report: &Report, overview: &Overview) -> Markup {
             div.lane.now { span { "now" } (picture::states_bar("now", "States now", now)) }
             @if let Some(before) = before {
                 div.lane {
-                    span { (when(before)) }
+                    span { (report_date(before)) }
                     (picture::states_bar("before", "States in the previous report", before.state_counts()))
                 }
             }
@@ -147,7 +147,7 @@ fn summary(report: &Report, overview: &Overview) -> Markup {
                         b { i aria-hidden="true" { (sign) } " " (now[number]) }
                         (word)
                         @if let Some(before) = before {
-                            " " span.step { (step(before.state_counts()[number], now[number])) }
+                            " " span.step { (count_change(before.state_counts()[number], now[number])) }
                         }
                         small { (meaning) }
                     }
@@ -158,15 +158,15 @@ fn summary(report: &Report, overview: &Overview) -> Markup {
     }
 }
 
-const fn states(report: &Report) -> [u64; 3] {
+const fn states(report: &AuditReport) -> [u64; 3] {
     [report.counts.trusted, report.counts.untrusted, report.counts.indeterminate]
 }
 
-fn when(report: &PastCounts) -> String {
+fn report_date(report: &ReportStateCounts) -> String {
     report.checked.map_or_else(|| "before".to_owned(), day)
 }
 
-fn step(before: u64, now: u64) -> String {
+fn count_change(before: u64, now: u64) -> String {
     match now.cmp(&before) {
         std::cmp::Ordering::Equal => "as before".to_owned(),
         std::cmp::Ordering::Greater => format!("+{} since then", now - before),
@@ -175,16 +175,16 @@ fn step(before: u64, now: u64) -> String {
 }
 
 /// The actors other than the first: their roles, and on how many names they must act.
-fn others_must_act(overview: &Overview) -> Vec<String> {
-    let most = overview.most_due().map(|(actor, _)| actor);
+fn others_must_act(overview: &AuditOverview) -> Vec<String> {
+    let most = overview.busiest_actor().map(|(actor, _)| actor);
     let due = ACTORS.into_iter().zip(overview.due).filter(|(actor, due)| *due > 0 && Some(*actor) != most);
     let mut sentences: Vec<String> = due
         .map(|(actor, due)| {
-            let (who, are) = (capitalized(people(actor)), do_together(actor));
+            let (who, are) = (capitalized(actor_noun(actor)), plural_duty_phrase(actor));
             format!("{who}, who {are}, must act on {}.", counted(due))
         })
         .collect();
-    match overview.waiting() {
+    match overview.waiting_names() {
         0 => {}
         waiting => sentences.push(format!("Waiting alone resolves findings of {}.", counted(waiting))),
     }
@@ -199,7 +199,7 @@ fn others_must_act(overview: &Overview) -> Vec<String> {
 }
 
 /// Who must act, on how many names, and why.
-fn actors(overview: &Overview) -> Markup {
+fn actors(overview: &AuditOverview) -> Markup {
     let longest = longest_bar(overview);
     let content = html! {
         ul.actors {
@@ -211,7 +211,7 @@ fn actors(overview: &Overview) -> Markup {
                         p { "Nothing to do." }
                     } @else {
                         (causes(overview, actor, longest))
-                        @if actor == Fixer::Publisher { (owners(overview, due)) }
+                        @if actor == FixerRole::Publisher { (owners(overview, due)) }
                         p { a href={ "#act-" (role(actor)) } { "What to do" } }
                     }
                 }
@@ -222,7 +222,7 @@ fn actors(overview: &Overview) -> Markup {
 }
 
 /// Number of names for a bar of full width. All actors share one scale.
-fn longest_bar(overview: &Overview) -> u64 {
+fn longest_bar(overview: &AuditOverview) -> u64 {
     let of_actor = |actor| {
         let (most, others) = causes_at_the_top(overview, actor);
         most.iter().map(|(_, names)| *names).chain([names_of(&others)]).max()
@@ -231,21 +231,21 @@ fn longest_bar(overview: &Overview) -> u64 {
 }
 
 /// Causes with their numbers of names.
-type Causes = Vec<(Cause, u64)>;
+type DefectCategoryCounts = Vec<(DefectCategory, u64)>;
 
 /// The most frequent causes, and the others.
-fn causes_at_the_top(overview: &Overview, actor: Fixer) -> (Causes, Causes) {
+fn causes_at_the_top(overview: &AuditOverview, actor: FixerRole) -> (DefectCategoryCounts, DefectCategoryCounts) {
     let mut most = overview.causes_of(actor);
     let others = most.split_off(most.len().min(CAUSES_AT_THE_TOP));
     (most, others)
 }
 
-fn names_of(causes: &[(Cause, u64)]) -> u64 {
+fn names_of(causes: &[(DefectCategory, u64)]) -> u64 {
     causes.iter().map(|(_, names)| names).sum()
 }
 
 /// Why an actor must act. The numbers add up to the names on which the actor must act.
-fn causes(overview: &Overview, actor: Fixer, longest: u64) -> Markup {
+fn causes(overview: &AuditOverview, actor: FixerRole, longest: u64) -> Markup {
     let (most, others) = causes_at_the_top(overview, actor);
     let item = |cause, words, class, names| {
         html! {
@@ -267,8 +267,8 @@ fn causes(overview: &Overview, actor: Fixer, longest: u64) -> Markup {
 }
 
 /// The owners of the names on which publishers must act: the owner of the most, and the others.
-fn owners(overview: &Overview, due: u64) -> Markup {
-    let most = overview.owners.most();
+fn owners(overview: &AuditOverview, due: u64) -> Markup {
+    let most = overview.owners.sorted_by_names();
     let Some(((owner, owned), others)) = most.split_first() else { return html! {} };
     let mut rows = vec![(owner_in_words(owner), owned.names)];
     match (others, due - owned.names) {
@@ -281,14 +281,14 @@ fn owners(overview: &Overview, due: u64) -> Markup {
     }
 }
 
-fn owner_in_words(owner: &Owner) -> Markup {
+fn owner_in_words(owner: &OnChainOwner) -> Markup {
     match owner {
-        Owner::Account(account) => html! { "Owned by " (code(account)) },
-        Owner::Nobody | Owner::Unread => capitalized(owner.in_words()).render(),
+        OnChainOwner::Account(account) => html! { "Owned by " (code(account)) },
+        OnChainOwner::Nobody | OnChainOwner::Unread => capitalized(owner.in_words()).render(),
     }
 }
 
-fn other_owners(overview: &Overview) -> Markup {
+fn other_owners(overview: &AuditOverview) -> Markup {
     html! {
         @match overview.owners.accounts() {
             Some(owners) => { "Owned by " (owners - 1) " others" }
@@ -297,8 +297,8 @@ fn other_owners(overview: &Overview) -> Markup {
     }
 }
 
-fn contents(report: &Report, overview: &Overview) -> Markup {
-    let has_expiries = overview.expiries.as_ref().is_some_and(|expiries| expiries.known() > 0);
+fn table_of_contents(report: &AuditReport, overview: &AuditOverview) -> Markup {
+    let has_expiries = overview.expiries.as_ref().is_some_and(|expiries| expiries.known_expiries() > 0);
     let sections = [
         ("changes", "Changes", report.since.is_some()),
         ("waivers", "Waivers", !report.waivers.all().is_empty()),
@@ -322,13 +322,13 @@ fn contents(report: &Report, overview: &Overview) -> Markup {
 }
 
 /// The names on which registry and chain disagree.
-fn completeness(report: &Report, rows: &dyn Rows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
-    const COLUMNS: [Column; 2] = [("subject", "name"), ("", "is")];
-    let Some(counts) = report.completeness() else { return Ok(html! {}) };
-    let mut quota = Quota::of(MAX_REGISTRY_FINDINGS_SHOWN);
+fn registry_section(report: &AuditReport, rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
+    const COLUMNS: [HtmlColumn; 2] = [("subject", "name"), ("", "is")];
+    let Some(counts) = report.registry_sentence() else { return Ok(html! {}) };
+    let mut quota = ItemQuota::with_limit(MAX_REGISTRY_FINDINGS_SHOWN);
     let mut findings = Vec::new();
     page::each_finding(rows, &mut |finding, of| {
-        if quota.take() {
+        if quota.try_take() {
             findings.push(row(&COLUMNS, &[name_link(of, table_has), finding.in_words().render()]));
         }
         Ok(())
@@ -342,8 +342,8 @@ fn completeness(report: &Report, rows: &dyn Rows, table_has: &BTreeSet<u64>) -> 
 }
 
 /// The results of both depths and of the pairs of sources, over all names.
-fn checks(overview: &Overview) -> Markup {
-    const COLUMNS: [Column; 5] =
+fn checks(overview: &AuditOverview) -> Markup {
+    const COLUMNS: [HtmlColumn; 5] =
         [("subject", "check"), ("number", "passes"), ("number", "fails"), ("number", "open"), ("wide", "share")];
     let row = |(check, counts): (&str, [u64; 3])| {
         let [passes, fails, open] = counts.map(|count| count.render());
@@ -359,39 +359,41 @@ fn checks(overview: &Overview) -> Markup {
 }
 
 /// The states in earlier reports and this one, if there are enough for a chart.
-fn states_over_time(report: &Report) -> Markup {
+fn states_over_time(report: &AuditReport) -> Markup {
     if report.earlier.len() < 2 {
         return html! {};
     }
-    let reports = report.over_time();
+    let reports = report.counts_over_time();
     let legend = STATES.iter().map(|(class, word, _)| html! { span class={ "key " (class) } {} (word) });
     let content = html! {
         (picture::states_over_time(&reports))
         @if reports.len() > picture::MAX_LABELLED {
-            p.ends { span { (when(&reports[0])) } span { (when(&reports[reports.len() - 1])) } }
+            p.ends { span { (report_date(&reports[0])) } span { (report_date(&reports[reports.len() - 1])) } }
         }
         p.legend { "Names, from the base: " (joined(legend, ", ")) "." }
         details {
             summary { "The numbers" }
             ul {
-                @for report in &reports { li { (when(report)) ": " (picture::states_in_words(report.state_counts())) } }
+                @for report in &reports { li { (report_date(report)) ": " (picture::states_in_words(report.state_counts())) } }
             }
         }
     };
     section("over-time", "States over time", &content)
 }
 
-fn expiries(report: &Report, overview: &Overview) -> Markup {
-    const COLUMNS: [Column; 3] = [("subject", "name"), ("", "expiry"), ("", "in")];
-    let Some(expiries) = overview.expiries.as_ref().filter(|expiries| expiries.known() > 0) else { return html! {} };
-    let unknown = report.counts.names.saturating_sub(expiries.known());
+fn expiries(report: &AuditReport, overview: &AuditOverview) -> Markup {
+    const COLUMNS: [HtmlColumn; 3] = [("subject", "name"), ("", "expiry"), ("", "in")];
+    let Some(expiries) = overview.expiries.as_ref().filter(|expiries| expiries.known_expiries() > 0) else {
+        return html! {};
+    };
+    let unknown = report.counts.names.saturating_sub(expiries.known_expiries());
     let expiry_row = |(expiry, _, name, as_of): &(Timestamp, u64, String, &str)| {
         let left = if *expiry <= expiries.from {
             "has expired".to_owned()
         } else {
             format!("{} days", days_between(expiries.from, *expiry))
         };
-        row(&COLUMNS, &[code(name), html! { (day(*expiry)) (soft(as_of)) }, left.render()])
+        row(&COLUMNS, &[code(name), html! { (day(*expiry)) (small_print(as_of)) }, left.render()])
     };
     let rows: Vec<Markup> = expiries.soonest.iter().map(expiry_row).collect();
     let content = html! {
@@ -407,8 +409,9 @@ fn expiries(report: &Report, overview: &Overview) -> Markup {
     section("expiries", "Expiries", &content)
 }
 
-fn reasons(report: &Report) -> Markup {
-    let rows: Vec<Markup> = report.counts.groups().into_iter().map(|group| reason_row(report, group)).collect();
+fn reasons(report: &AuditReport) -> Markup {
+    let rows: Vec<Markup> =
+        report.counts.sorted_summaries().into_iter().map(|group| reason_row(report, group)).collect();
     let content = html! {
         @if rows.is_empty() { p { "None." } }
         (table("reasons-table", "reasons", &REASON_COLUMNS, &rows))
@@ -416,7 +419,7 @@ fn reasons(report: &Report) -> Markup {
     section("reasons", "Reasons", &content)
 }
 
-fn reason_row(report: &Report, group: &Group) -> Markup {
+fn reason_row(report: &AuditReport, group: &ReasonSummary) -> Markup {
     let (entry, effect) = (group.code.entry(), effect(group.effect));
     let more = group.names.saturating_sub(u64::try_from(group.examples.len()).unwrap_or(u64::MAX));
     let contents = [
@@ -426,19 +429,20 @@ fn reason_row(report: &Report, group: &Group) -> Markup {
         entry.requirement.render(),
         role_in_words(entry.fixer).render(),
         html! { (entry.title) details.explanation { summary { "More" } (entry.explanation) } },
-        joined(group.examples.iter().map(|name| code(name)).chain(and_more(more)), ", "),
+        joined(group.examples.iter().map(|name| code(name)).chain(more_items_note(more)), ", "),
     ];
     html! { tr id=[reason_anchor(report, group)] { (cells(&REASON_COLUMNS, &contents)) } }
 }
 
 /// The anchor of a code, which exists once: at its gravest effect.
-fn reason_anchor(report: &Report, group: &Group) -> Option<String> {
-    let gravest = report.counts.groups().into_iter().find(|other| other.code == group.code)?;
+fn reason_anchor(report: &AuditReport, group: &ReasonSummary) -> Option<String> {
+    let gravest = report.counts.sorted_summaries().into_iter().find(|other| other.code == group.code)?;
     (gravest.effect == group.effect).then(|| format!("code-{}", group.code))
 }
 
 /// The scope and rules of the audit, in full.
-fn about(report: &Report) -> Markup {
-    let content = html! { dl { @for (what, value) in report.facts() { dt { (what) } dd { (Foreign::new(&value)) } } } };
+fn scope_section(report: &AuditReport) -> Markup {
+    let content =
+        html! { dl { @for (what, value) in report.facts() { dt { (what) } dd { (UntrustedText::new(&value)) } } } };
     section("about", "About this report", &content)
 }

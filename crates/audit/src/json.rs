@@ -6,22 +6,22 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::past::{DIGEST_LINE, END};
-use super::registry::Finding;
+use super::registry::RegistryFinding;
 use super::words::fixer;
-use super::{Draft, Report, Rows, SCHEMA, page};
+use super::{AuditReport, AuditRows, LogRowDraft, SCHEMA, page};
 use clresolve_core::digest::Digester;
-use clresolve_core::text::inert_json;
+use clresolve_core::text::escape_unsafe_json;
 
-pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    let mut digesting = Digesting { out, written: Digester::default() };
+pub(super) fn write(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+    let mut digesting = DigestWriter { out, written: Digester::default() };
     write_lines(report, rows, &mut digesting)?;
-    let Digesting { out, written } = digesting;
+    let DigestWriter { out, written } = digesting;
     writeln!(out, "{DIGEST_LINE}{}", line(&written.digest())?)?;
     out.write_all(END)
 }
 
 /// Writes all lines except those with the digest over them.
-fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+fn write_lines(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{{\n\"schema\": {},", line(&SCHEMA)?)?;
     writeln!(out, "\"tool\": {},", line(&report.tool)?)?;
     writeln!(out, "\"generated_at\": {},", line(&report.generated_at)?)?;
@@ -35,32 +35,32 @@ fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Res
     writeln!(out, "\"waivers\": {},", line(&report.waivers)?)?;
     writeln!(out, "\"reasons\": {},", line(&groups(report))?)?;
     writeln!(out, "\"schema_layers\": {},", line(&report.schema_layers)?)?;
-    let mut list = List::start(out, "rows")?;
-    rows.each(&mut |row| list.push(row))?;
+    let mut list = JsonArrayWriter::start(out, "rows")?;
+    rows.for_each_row(&mut |row| list.push(row))?;
     list.end(",")?;
-    let mut list = List::start(out, "resolution")?;
-    rows.each(&mut |row| match Draft::of(report, row) {
+    let mut list = JsonArrayWriter::start(out, "resolution")?;
+    rows.for_each_row(&mut |row| match LogRowDraft::from_row(report, row) {
         Some(draft) => list.push(&draft),
         None => Ok(()),
     })?;
     list.end(",")?;
-    completeness(report, rows, out)?;
+    write_registry_comparison(report, rows, out)?;
     writeln!(out, "\"before\": {},", line(&report.before)?)?;
     writeln!(out, "\"earlier\": {},", line(&report.earlier)?)?;
     writeln!(out, "\"since\": {},", line(&report.since)?)
 }
 
 /// The names on which registry and chain disagree; null if no registry is audited.
-fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+fn write_registry_comparison(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
     if report.scope.registry.is_none() {
         return writeln!(out, "\"registry\": null,");
     }
     let counts = &report.counts.registry;
-    writeln!(out, "\"registry\": {{\n\"agreeing\": {},", counts.agreeing())?;
-    for finding in Finding::ALL {
-        writeln!(out, "{}: {},", line(&finding.member())?, counts.of(finding))?;
+    writeln!(out, "\"registry\": {{\n\"agreeing\": {},", counts.agreeing_names())?;
+    for finding in RegistryFinding::ALL {
+        writeln!(out, "{}: {},", line(&finding.member())?, counts.finding_count(finding))?;
     }
-    let mut list = List::start(out, "findings")?;
+    let mut list = JsonArrayWriter::start(out, "findings")?;
     page::each_finding(rows, &mut |finding, row| {
         let entry = row.registry.and_then(|listing| listing.entry);
         list.push(&json!({"name": row.name(), "finding": finding, "entry": entry}))
@@ -69,12 +69,12 @@ fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Re
 }
 
 /// A writer that digests what it forwards.
-struct Digesting<'a> {
+struct DigestWriter<'a> {
     out: &'a mut dyn Write,
     written: Digester,
 }
 
-impl Write for Digesting<'_> {
+impl Write for DigestWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = self.out.write(bytes)?;
         self.written.update(&bytes[..taken]);
@@ -86,7 +86,7 @@ impl Write for Digesting<'_> {
     }
 }
 
-fn counts(report: &Report) -> Value {
+fn counts(report: &AuditReport) -> Value {
     let counts = &report.counts;
     json!({
         "names": counts.names,
@@ -102,9 +102,9 @@ fn counts(report: &Report) -> Value {
     })
 }
 
-fn groups(report: &Report) -> Vec<Value> {
-    let groups = report.counts.groups();
-    let group = |group: &super::Group| {
+fn groups(report: &AuditReport) -> Vec<Value> {
+    let groups = report.counts.sorted_summaries();
+    let group = |group: &super::ReasonSummary| {
         let entry = group.code.entry();
         json!({
             "code": group.code,
@@ -120,12 +120,12 @@ fn groups(report: &Report) -> Vec<Value> {
 }
 
 /// An array with one element per line.
-pub(super) struct List<'a> {
+pub(super) struct JsonArrayWriter<'a> {
     out: &'a mut dyn Write,
     empty: bool,
 }
 
-impl<'a> List<'a> {
+impl<'a> JsonArrayWriter<'a> {
     pub(super) fn start(out: &'a mut dyn Write, name: &str) -> io::Result<Self> {
         write!(out, "\"{name}\": [")?;
         Ok(Self { out, empty: true })
@@ -144,5 +144,5 @@ impl<'a> List<'a> {
 
 /// JSON without characters that could mislead a reader of a terminal.
 pub(super) fn line(value: &impl Serialize) -> io::Result<String> {
-    Ok(inert_json(&serde_json::to_string(value)?))
+    Ok(escape_unsafe_json(&serde_json::to_string(value)?))
 }

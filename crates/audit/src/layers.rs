@@ -5,61 +5,61 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::words::slugs;
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::state::State;
-use clresolve_verdict::card::Side;
-use clresolve_verdict::manifest::Verb;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
+use clresolve_verdict::card::SchemaSide;
+use clresolve_verdict::manifest::ManifestVerb;
 
 /// The row of a report about one published schema of a layer: its state, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SchemaRow {
+pub struct SchemaAuditRow {
     /// The manifest.
     pub layer: String,
     /// The verb.
     pub verb: String,
     /// The side of the schema.
-    pub side: Side,
+    pub side: SchemaSide,
     /// The path in the publisher's repository.
     pub path: String,
     /// Trusted if the canonical location serves the pinned bytes, and so does each mirror that responds.
-    pub state: State,
+    pub state: TrustState,
     /// The findings.
     pub reasons: Vec<Reason>,
 }
 
-impl SchemaRow {
+impl SchemaAuditRow {
     /// The schema of a verb with these findings.
-    pub fn of(layer: &str, verb: &Verb, side: Side, reasons: Vec<Reason>) -> Self {
+    pub fn new(layer: &str, verb: &ManifestVerb, side: SchemaSide, reasons: Vec<Reason>) -> Self {
         let has = |effect| reasons.iter().any(|reason: &Reason| reason.effect == effect);
-        let state = match (has(Effect::Fail), has(Effect::Unknown)) {
-            (true, _) => State::Untrusted,
-            (false, true) => State::Indeterminate,
-            (false, false) => State::Trusted,
+        let state = match (has(ReasonEffect::Fail), has(ReasonEffect::Unknown)) {
+            (true, _) => TrustState::Untrusted,
+            (false, true) => TrustState::Indeterminate,
+            (false, false) => TrustState::Trusted,
         };
         let path = verb.schema(side).path.clone();
         Self { layer: layer.to_owned(), verb: verb.name.clone(), side, path, state, reasons }
     }
 
     /// The state in words.
-    pub const fn standing(&self) -> &'static str {
+    pub const fn state_in_words(&self) -> &'static str {
         match self.state {
-            State::Trusted => "agrees",
-            State::Untrusted => "differs",
-            State::Indeterminate => "not known",
+            TrustState::Trusted => "agrees",
+            TrustState::Untrusted => "differs",
+            TrustState::Indeterminate => "not known",
         }
     }
 
     /// The side in words.
     pub const fn side_in_words(&self) -> &'static str {
         match self.side {
-            Side::Request => "request",
-            Side::Receipt => "receipt",
+            SchemaSide::Request => "request",
+            SchemaSide::Receipt => "receipt",
         }
     }
 
     /// The distinct codes of the findings.
-    pub fn codes(&self) -> Vec<Code> {
-        let mut codes: Vec<Code> = self.reasons.iter().map(|reason| reason.code).collect();
+    pub fn codes(&self) -> Vec<ReasonCode> {
+        let mut codes: Vec<ReasonCode> = self.reasons.iter().map(|reason| reason.code).collect();
         codes.dedup();
         codes
     }
@@ -72,12 +72,15 @@ impl SchemaRow {
     /// The codes of the findings, or a text for none.
     fn codes_in_words(&self) -> String {
         let codes = slugs(&self.codes(), ", ");
-        if codes.is_empty() { self.standing().to_owned() } else { codes }
+        if codes.is_empty() { self.state_in_words().to_owned() } else { codes }
     }
 }
 
 /// The findings of both audits on each schema that either of them contains, by key.
-pub(super) fn pairs(before: &[SchemaRow], after: &[SchemaRow]) -> BTreeMap<String, [Option<String>; 2]> {
+pub(super) fn paired_findings(
+    before: &[SchemaAuditRow],
+    after: &[SchemaAuditRow],
+) -> BTreeMap<String, [Option<String>; 2]> {
     let mut pairs = BTreeMap::<String, [Option<String>; 2]>::new();
     for (place, schemas) in [before, after].into_iter().enumerate() {
         for schema in schemas {

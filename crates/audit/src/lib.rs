@@ -1,8 +1,8 @@
 //! The audit report: many verdicts in, one document out. Pure.
 //!
-//! A verdict becomes a [`Row`]. [`AuditCounts`] counts it, and the caller keeps it ([`Rows`]), so that memory use does
-//! not grow with the number of names. [`Report::write`] writes the document. [`Past`] parses a document, and
-//! [`Difference`] compares two of them in memory.
+//! A verdict becomes a [`AuditRow`]. [`AuditCounts`] counts it, and the caller keeps it ([`AuditRows`]), so that memory
+//! use does not grow with the number of names. [`AuditReport::write`] writes the document. [`ComparableReport`] parses
+//! a document, and [`AuditDifference`] compares two of them in memory.
 
 mod cause;
 mod counts;
@@ -38,24 +38,24 @@ mod words;
 
 use std::io::{self, Write};
 
-pub use self::counts::{AuditCounts, Group};
-pub use self::difference::Difference;
-pub use self::document::Report;
-pub use self::drift::{Agreement, Drift};
-pub use self::history::PastCounts;
-pub use self::known::{DecidedState, NameSnapshot, SeenCard};
-pub use self::layers::SchemaRow;
-pub use self::on_chain::OnChain;
-pub use self::past::{Past, PastError};
-pub use self::registry::{Listing, Presence, Registry};
-pub use self::resolution::Draft;
-pub use self::row::{MAX_NAME_BYTES, Row, Rows, kept_input};
-pub use self::scope::{Demands, Ending, ListOfNames, SCHEMA, Scope};
+pub use self::counts::{AuditCounts, ReasonSummary};
+pub use self::difference::AuditDifference;
+pub use self::document::AuditReport;
+pub use self::drift::{SourceAgreement, SourceComparison};
+pub use self::history::ReportStateCounts;
+pub use self::known::{CardSnapshot, DecidedState, NameSnapshot};
+pub use self::layers::SchemaAuditRow;
+pub use self::on_chain::OnChainSnapshot;
+pub use self::past::{AuditReportError, ComparableReport};
+pub use self::registry::{AgentPresence, AuditedRegistry, RegistryListing};
+pub use self::resolution::LogRowDraft;
+pub use self::row::{AuditRow, AuditRows, MAX_NAME_BYTES, truncate_input};
+pub use self::scope::{AuditEnding, AuditScope, AuditSettings, AuditedNameList, SCHEMA};
 pub use self::waiver::{Waiver, Waivers};
 
 /// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum AuditReportFormat {
     /// For people and repositories.
     Markdown,
     /// For programs: `schemas/audit.schema.json`.
@@ -68,18 +68,18 @@ pub enum Format {
     Sarif,
 }
 
-impl Report {
+impl AuditReport {
     /// Writes the report with its `rows` in a format.
     ///
     /// # Errors
     /// If a row cannot be read or `out` cannot be written.
-    pub fn write(&self, format: Format, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, format: AuditReportFormat, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
         match format {
-            Format::Markdown => markdown::write(self, rows, out),
-            Format::Json => json::write(self, rows, out),
-            Format::Csv => csv::write(self, rows, out),
-            Format::Html => html::write(self, rows, out),
-            Format::Sarif => sarif::write(self, rows, out),
+            AuditReportFormat::Markdown => markdown::write(self, rows, out),
+            AuditReportFormat::Json => json::write(self, rows, out),
+            AuditReportFormat::Csv => csv::write(self, rows, out),
+            AuditReportFormat::Html => html::write(self, rows, out),
+            AuditReportFormat::Sarif => sarif::write(self, rows, out),
         }
     }
 }

@@ -21,7 +21,7 @@ impl ListDigester {
     /// Adds the [`key`] of a line.
     pub fn add(&mut self, line: u64, key: &str) {
         self.0.update(&line.to_be_bytes());
-        self.0.update(identity(key).as_bytes());
+        self.0.update(normalized_digest(key).as_bytes());
     }
 
     /// The digest of all added lines.
@@ -31,9 +31,9 @@ impl ListDigester {
 }
 
 /// Equal for lines that list the same name in any spelling.
-pub fn identity(name: &str) -> Digest {
+pub fn normalized_digest(name: &str) -> Digest {
     match EnsName::parse(name) {
-        Ok(name) => Digest::of(name.as_str().as_bytes()),
-        Err(_) => Digest::of(name.as_bytes()),
+        Ok(name) => Digest::compute(name.as_str().as_bytes()),
+        Err(_) => Digest::compute(name.as_bytes()),
     }
 }

@@ -8,22 +8,24 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::difference::{Change, Kind, OtherWorld};
-use super::duty::is_askers_slip;
-use super::governance_log::{Action, DRAFT, GovernanceLog, LogKind, LogRow, MalformedRow};
+use super::difference::{AuditChange, AuditChangeKind, NetworkMismatchError};
+use super::duty::only_asker_can_fix;
+use super::governance_log::{
+    DRAFT, GovernanceAction, GovernanceEventKind, GovernanceLog, GovernanceLogRow, MalformedLogRow,
+};
 use super::log_words::{self, shortened};
-use super::past::{Past, PastName};
-use super::{DecidedState, Difference, Draft};
-use clresolve_core::reason::Code;
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
+use super::past::{ComparableName, ComparableReport};
+use super::{AuditDifference, DecidedState, LogRowDraft};
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
 
 /// The schema identifier of the JSON form.
 pub const SCHEMA: &str = "clresolve.audit-resolution/1";
 
 /// The differences between a log and the reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LogCheck {
+pub struct GovernanceLogCheck {
     schema: &'static str,
     /// Number of rows in the log.
     pub rows: usize,
@@ -34,38 +36,38 @@ pub struct LogCheck {
     /// Names that the latest report could not decide.
     pub undecided: Vec<String>,
     /// Malformed rows, which record nothing.
-    pub malformed: Vec<MalformedRow>,
+    pub malformed: Vec<MalformedLogRow>,
     /// Unlogged changes.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingLogRow>,
     /// Rows that are still drafts and record nothing.
-    pub undecided_rows: Vec<NamedRow>,
+    pub undecided_rows: Vec<NamedLogRow>,
     /// Rows whose event the reports should show but do not.
-    pub unobserved: Vec<NamedRow>,
+    pub unobserved: Vec<NamedLogRow>,
     /// Rows that the reports can neither confirm nor refute.
-    pub unknown: Vec<NamedRow>,
+    pub unknown: Vec<NamedLogRow>,
     /// Rows dated after the latest report, about names that lack a row.
     #[serde(skip)]
-    pub later: Vec<NamedRow>,
+    pub later: Vec<NamedLogRow>,
     /// Rows to add, which a person decides on.
-    pub drafts: Vec<Draft>,
+    pub drafts: Vec<LogRowDraft>,
 }
 
 /// A change without a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Missing {
+pub struct MissingLogRow {
     /// The name.
     pub name: String,
     /// The kind of row that is missing.
-    pub kind: LogKind,
+    pub kind: GovernanceEventKind,
     /// The action, in the words of the published form.
-    pub action: Action,
+    pub action: GovernanceAction,
     /// Descriptions of the changes.
     pub what: Vec<String>,
 }
 
 /// A row of the log, and one of the names in its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NamedRow {
+pub struct NamedLogRow {
     /// Its line in the log.
     pub line: usize,
     /// Its day.
@@ -73,41 +75,45 @@ pub struct NamedRow {
     /// The name.
     pub name: String,
     /// What it records.
-    pub kind: LogKind,
+    pub kind: GovernanceEventKind,
 }
 
 /// Why a log cannot be compared with the reports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LogCheckError {
+pub enum GovernanceLogCheckError {
     /// The reports are about different networks.
     #[error(transparent)]
-    OtherWorld(#[from] OtherWorld),
+    OtherWorld(#[from] NetworkMismatchError),
     /// The earlier report is newer than the later one.
     #[error("the report of --since is the later one: swap the two")]
     Swapped,
 }
 
-impl LogCheck {
+impl GovernanceLogCheck {
     /// Compares a log with the latest report and, if given, an earlier one. Each change since the earlier report needs
     /// a row of the days between the reports, and each such row needs a change.
     ///
     /// # Errors
-    /// [`LogCheckError`]
-    pub fn of(log: &GovernanceLog, earlier: Option<&Past>, latest: &Past) -> Result<Self, LogCheckError> {
-        let difference = earlier.map(|earlier| Difference::between(earlier, latest)).transpose()?;
-        let span = LogSpan::of(earlier, latest)?;
+    /// [`GovernanceLogCheckError`]
+    pub fn compare(
+        log: &GovernanceLog,
+        earlier: Option<&ComparableReport>,
+        latest: &ComparableReport,
+    ) -> Result<Self, GovernanceLogCheckError> {
+        let difference = earlier.map(|earlier| AuditDifference::between(earlier, latest)).transpose()?;
+        let span = ReportDaySpan::from_reports(earlier, latest)?;
         let changes = difference.as_ref().map_or(&[][..], |difference| &difference.changes);
         let rows = rows(log, &span);
-        let judge = Judge {
-            undone: undone(&rows, &span),
+        let judge = GovernanceLogComparer {
+            undone: corrected_names(&rows, &span),
             rows,
             span,
             changes: changes.chunk_by(|one, next| one.name == next.name).map(|all| (&*all[0].name, all)).collect(),
             earlier,
             latest,
         };
-        let named = |row: &LogRow, name: &str| NamedRow {
+        let named = |row: &GovernanceLogRow, name: &str| NamedLogRow {
             line: row.line,
             date: row.date.to_string(),
             name: name.to_owned(),
@@ -116,28 +122,28 @@ impl LogCheck {
         let mut check = Self {
             schema: SCHEMA,
             rows: log.rows.len(),
-            warnings: difference.as_ref().map_or_else(Vec::new, Difference::warnings),
-            complete: difference.as_ref().map_or(latest.complete, Difference::is_complete),
+            warnings: difference.as_ref().map_or_else(Vec::new, AuditDifference::warnings),
+            complete: difference.as_ref().map_or(latest.complete, AuditDifference::is_complete),
             undecided: Vec::new(),
             malformed: log.malformed.clone(),
-            missing: judge.all_missing(),
+            missing: judge.missing_rows(),
             undecided_rows: Vec::new(),
             unobserved: Vec::new(),
             unknown: Vec::new(),
             later: Vec::new(),
             drafts: Vec::new(),
         };
-        let undecided = latest.names.iter().filter(|(_, now)| now.state == State::Indeterminate);
+        let undecided = latest.names.iter().filter(|(_, now)| now.state == TrustState::Indeterminate);
         check.undecided = undecided.map(|(name, _)| name.clone()).collect();
         let missing: BTreeSet<&str> = check.missing.iter().map(|missing| missing.name.as_str()).collect();
         for row in log.events() {
             for name in &row.names {
                 if row.is_draft() {
                     check.undecided_rows.push(named(row, name));
-                } else if !judge.span.has(row) && missing.contains(name.as_str()) {
+                } else if !judge.span.contains_row(row) && missing.contains(name.as_str()) {
                     check.later.push(named(row, name));
-                } else if judge.span.is_new(row) && earlier.is_some() {
-                    match judge.seen(row, name) {
+                } else if judge.span.is_within_days(row) && earlier.is_some() {
+                    match judge.is_observed(row, name) {
                         Some(true) => {}
                         Some(false) => check.unobserved.push(named(row, name)),
                         None => check.unknown.push(named(row, name)),
@@ -153,7 +159,7 @@ impl LogCheck {
     }
 
     /// Whether no row is malformed or missing, and none records an event that did not happen.
-    pub const fn holds(&self) -> bool {
+    pub const fn is_consistent(&self) -> bool {
         self.malformed.is_empty() && self.missing.is_empty() && self.unobserved.is_empty()
     }
 
@@ -164,202 +170,229 @@ impl LogCheck {
 }
 
 /// The span of days that the reports cover.
-struct LogSpan {
+struct ReportDaySpan {
     /// The day of the earlier report. Its rows belong to the previous audit.
     since: Option<Date>,
     /// The day of the latest report. Later rows belong to the next audit.
     last: Option<Date>,
 }
 
-impl LogSpan {
-    fn of(earlier: Option<&Past>, latest: &Past) -> Result<Self, LogCheckError> {
-        let last = |report: &Past| report.checked.map(|(_, last)| last);
+impl ReportDaySpan {
+    fn from_reports(
+        earlier: Option<&ComparableReport>,
+        latest: &ComparableReport,
+    ) -> Result<Self, GovernanceLogCheckError> {
+        let last = |report: &ComparableReport| report.checked.map(|(_, last)| last);
         let (before, now) = (earlier.and_then(last), last(latest));
         if before.zip(now).is_some_and(|(before, now)| before > now) {
-            return Err(LogCheckError::Swapped);
+            return Err(GovernanceLogCheckError::Swapped);
         }
         Ok(Self { since: before.map(day), last: now.map(day) })
     }
 
-    fn has(&self, row: &LogRow) -> bool {
+    fn contains_row(&self, row: &GovernanceLogRow) -> bool {
         self.last.is_none_or(|last| row.date <= last)
     }
 
     /// Whether a row belongs to these days. Two audits of one day share its rows.
-    fn is_new(&self, row: &LogRow) -> bool {
-        self.has(row)
+    fn is_within_days(&self, row: &GovernanceLogRow) -> bool {
+        self.contains_row(row)
             && self.since.is_none_or(|since| row.date > since || (row.date == since && self.last == self.since))
     }
 }
 
 /// The rows that count, by name and ordered by day.
-fn rows<'l>(log: &'l GovernanceLog, span: &LogSpan) -> BTreeMap<&'l str, Vec<&'l LogRow>> {
-    let mut rows = log.by_name();
+fn rows<'l>(log: &'l GovernanceLog, span: &ReportDaySpan) -> BTreeMap<&'l str, Vec<&'l GovernanceLogRow>> {
+    let mut rows = log.rows_by_name();
     for rows in rows.values_mut() {
-        rows.retain(|row| span.has(row) && !row.is_draft());
+        rows.retain(|row| span.contains_row(row) && !row.is_draft());
         rows.sort_by_key(|row| row.date);
     }
     rows
 }
 
 /// The names with both an incident and a correction in these days.
-fn undone<'l>(rows: &BTreeMap<&'l str, Vec<&'l LogRow>>, span: &LogSpan) -> BTreeSet<&'l str> {
-    let has = |rows: &[&LogRow], kind| rows.iter().any(|row| row.kind == kind && span.is_new(row));
-    let is_undone = |rows: &[&LogRow]| has(rows, LogKind::Incident) && has(rows, LogKind::Correction);
+fn corrected_names<'l>(rows: &BTreeMap<&'l str, Vec<&'l GovernanceLogRow>>, span: &ReportDaySpan) -> BTreeSet<&'l str> {
+    let has = |rows: &[&GovernanceLogRow], kind| rows.iter().any(|row| row.kind == kind && span.is_within_days(row));
+    let is_undone = |rows: &[&GovernanceLogRow]| {
+        has(rows, GovernanceEventKind::Incident) && has(rows, GovernanceEventKind::Correction)
+    };
     rows.iter().filter(|(_, rows)| is_undone(rows)).map(|(name, _)| *name).collect()
 }
 
 /// The data with which names are compared.
-struct Judge<'a> {
-    rows: BTreeMap<&'a str, Vec<&'a LogRow>>,
+struct GovernanceLogComparer<'a> {
+    rows: BTreeMap<&'a str, Vec<&'a GovernanceLogRow>>,
     /// Names whose incident was corrected within these days.
     undone: BTreeSet<&'a str>,
-    span: LogSpan,
-    changes: BTreeMap<&'a str, &'a [Change]>,
-    earlier: Option<&'a Past>,
-    latest: &'a Past,
+    span: ReportDaySpan,
+    changes: BTreeMap<&'a str, &'a [AuditChange]>,
+    earlier: Option<&'a ComparableReport>,
+    latest: &'a ComparableReport,
 }
 
-impl Judge<'_> {
-    fn rows_about(&self, name: &str) -> &[&LogRow] {
+impl GovernanceLogComparer<'_> {
+    fn rows_about(&self, name: &str) -> &[&GovernanceLogRow] {
         self.rows.get(name).map_or(&[], Vec::as_slice)
     }
 
-    fn changes_of(&self, name: &str) -> &[Change] {
+    fn changes_of(&self, name: &str) -> &[AuditChange] {
         self.changes.get(name).copied().unwrap_or_default()
     }
 
     /// The name's entry in the earlier report.
-    fn before(&self, name: &str) -> Option<&PastName> {
+    fn earlier_name(&self, name: &str) -> Option<&ComparableName> {
         self.earlier?.names.get(name)
     }
 
     /// The missing rows for every name of the latest report, and for names removed since.
-    fn all_missing(&self) -> Vec<Missing> {
-        let removed = |(name, changes): (&&str, &&[Change])| {
-            let change = changes.iter().find(|change| change.kind == Kind::Removed)?;
-            let was = self.before(name).filter(|was| !is_list_keepers(was))?;
+    fn missing_rows(&self) -> Vec<MissingLogRow> {
+        let removed = |(name, changes): (&&str, &&[AuditChange])| {
+            let change = changes.iter().find(|change| change.kind == AuditChangeKind::Removed)?;
+            let was = self.earlier_name(name).filter(|was| !only_list_is_wrong(was))?;
             let is_missing = !self.has_row(name, change, is_broken(was));
-            is_missing.then(|| Missing::of(name, LogKind::Change, Action::Removed, vec![shown(change)]))
+            is_missing.then(|| {
+                MissingLogRow::new(
+                    name,
+                    GovernanceEventKind::Change,
+                    GovernanceAction::Removed,
+                    vec![change_text(change)],
+                )
+            })
         };
-        let mut missing: Vec<_> = self.latest.names.iter().flat_map(|(name, now)| self.missing(name, now)).collect();
+        let mut missing: Vec<_> =
+            self.latest.names.iter().flat_map(|(name, now)| self.missing_rows_of(name, now)).collect();
         missing.extend(self.changes.iter().filter_map(removed));
         missing
     }
 
-    fn missing(&self, name: &str, now: &PastName) -> Vec<Missing> {
-        if self.is_slip(name, now) {
+    fn missing_rows_of(&self, name: &str, now: &ComparableName) -> Vec<MissingLogRow> {
+        if self.is_list_mistake(name, now) {
             return Vec::new();
         }
-        let changes = self.logged(name).filter(|change| !self.has_row(name, change, is_broken(now))).map(shown);
+        let changes =
+            self.changes_to_log(name).filter(|change| !self.has_row(name, change, is_broken(now))).map(change_text);
         let codes = now.failures().into_iter().filter(|code| !self.is_logged(name, *code));
         let codes = codes.map(|code| code.slug().to_owned()).collect();
         let happened = match now.state {
-            State::Untrusted => Some((LogKind::Incident, codes)),
-            State::Trusted if self.was_broken(name) && !self.is_corrected(name, now) => {
-                Some((LogKind::Correction, vec!["it is trusted again".to_owned()]))
+            TrustState::Untrusted => Some((GovernanceEventKind::Incident, codes)),
+            TrustState::Trusted if self.was_broken(name) && !self.is_corrected(name, now) => {
+                Some((GovernanceEventKind::Correction, vec!["it is trusted again".to_owned()]))
             }
             _ => None,
         };
-        let missing = happened.into_iter().chain([(LogKind::Change, changes.collect::<Vec<_>>())]);
+        let missing = happened.into_iter().chain([(GovernanceEventKind::Change, changes.collect::<Vec<_>>())]);
         let missing = missing.filter(|(_, what)| !what.is_empty());
-        missing.map(|(kind, what)| Missing::of(name, kind, self.action(name, kind, now), what)).collect()
+        missing.map(|(kind, what)| MissingLogRow::new(name, kind, self.action(name, kind, now), what)).collect()
     }
 
     /// The action on a name of the latest report.
-    fn action(&self, name: &str, kind: LogKind, now: &PastName) -> Action {
-        let is_added = self.changes_of(name).iter().any(|change| change.kind == Kind::Added);
+    fn action(&self, name: &str, kind: GovernanceEventKind, now: &ComparableName) -> GovernanceAction {
+        let is_added = self.changes_of(name).iter().any(|change| change.kind == AuditChangeKind::Added);
         match kind {
-            LogKind::Change if is_added => Action::Added,
-            LogKind::Correction => Action::Updated,
+            GovernanceEventKind::Change if is_added => GovernanceAction::Added,
+            GovernanceEventKind::Correction => GovernanceAction::Updated,
             _ => {
-                let before = self.before(name).map(PastName::codes).unwrap_or_default();
-                Action::of(now.codes().into_iter().filter(|code| !before.contains(code)))
+                let before = self.earlier_name(name).map(ComparableName::codes).unwrap_or_default();
+                GovernanceAction::from_codes(now.codes().into_iter().filter(|code| !before.contains(code)))
             }
         }
     }
 
     /// Whether only the list is wrong: no earlier audit found the name trusted, and its publisher has nothing to fix.
-    fn is_slip(&self, name: &str, now: &PastName) -> bool {
-        let was_trusted = self.before(name).is_some_and(|before| before.decided() == Some(DecidedState::Trusted));
-        !was_trusted && is_list_keepers(now)
+    fn is_list_mistake(&self, name: &str, now: &ComparableName) -> bool {
+        let was_trusted =
+            self.earlier_name(name).is_some_and(|before| before.last_decided_state() == Some(DecidedState::Trusted));
+        !was_trusted && only_list_is_wrong(now)
     }
 
     /// The changes that must be logged.
-    fn logged(&self, name: &str) -> impl Iterator<Item = &Change> {
+    fn changes_to_log(&self, name: &str) -> impl Iterator<Item = &AuditChange> {
         self.changes_of(name).iter().filter(|change| change.kind.is_logged())
     }
 
     /// Whether the previous audit or the log says that the name was broken.
     fn was_broken(&self, name: &str) -> bool {
-        self.before(name).is_some_and(is_broken)
-            || self.last_event(name).is_some_and(|row| row.kind == LogKind::Incident)
+        self.earlier_name(name).is_some_and(is_broken)
+            || self.last_event(name).is_some_and(|row| row.kind == GovernanceEventKind::Incident)
     }
 
     /// Whether a row of these days mentions a change. The row of an incident or correction may also mention related
     /// changes.
-    fn has_row(&self, name: &str, change: &Change, is_broken: bool) -> bool {
-        let kinds = [LogKind::Change, if is_broken { LogKind::Incident } else { LogKind::Correction }];
-        let mut rows = self.rows_about(name).iter().filter(|row| self.span.is_new(row) && kinds.contains(&row.kind));
-        let card = self.logged(name).find(|other| other.kind == Kind::Bytes && change.kind == Kind::Records);
+    fn has_row(&self, name: &str, change: &AuditChange, is_broken: bool) -> bool {
+        let kinds = [
+            GovernanceEventKind::Change,
+            if is_broken { GovernanceEventKind::Incident } else { GovernanceEventKind::Correction },
+        ];
+        let mut rows =
+            self.rows_about(name).iter().filter(|row| self.span.is_within_days(row) && kinds.contains(&row.kind));
+        let card = self
+            .changes_to_log(name)
+            .find(|other| other.kind == AuditChangeKind::Bytes && change.kind == AuditChangeKind::Records);
         // A new card implies new records, so a row about the card covers both.
-        rows.any(|row| [Some(change), card].into_iter().flatten().any(|change| log_words::tells_of_change(row, change)))
+        rows.any(|row| [Some(change), card].into_iter().flatten().any(|change| log_words::mentions_change(row, change)))
     }
 
     /// Whether an incident since the last correction names a code. If the previous audit decided the name without
     /// finding the code, only rows of these days count. An undecided name has no codes, which does not make a code
     /// new.
-    fn is_logged(&self, name: &str, code: Code) -> bool {
+    fn is_logged(&self, name: &str, code: ReasonCode) -> bool {
         let rows = self.rows_about(name);
-        let corrected = rows.iter().rposition(|row| row.kind == LogKind::Correction);
+        let corrected = rows.iter().rposition(|row| row.kind == GovernanceEventKind::Correction);
         let since = &rows[corrected.map_or(0, |at| at + 1)..];
-        let is_new = |before: &PastName| before.state != State::Indeterminate && !before.failures().contains(&code);
-        let is_of_these_days = self.before(name).is_some_and(is_new);
-        let incidents = since.iter().filter(|row| row.kind == LogKind::Incident);
-        let mut incidents = incidents.filter(|row| self.span.is_new(row) || !is_of_these_days);
-        incidents.any(|row| log_words::names_code(row, code))
+        let is_new =
+            |before: &ComparableName| before.state != TrustState::Indeterminate && !before.failures().contains(&code);
+        let is_of_these_days = self.earlier_name(name).is_some_and(is_new);
+        let incidents = since.iter().filter(|row| row.kind == GovernanceEventKind::Incident);
+        let mut incidents = incidents.filter(|row| self.span.is_within_days(row) || !is_of_these_days);
+        incidents.any(|row| log_words::mentions_code(row, code))
     }
 
     /// Whether the last incident or correction of the name is a matching correction.
-    fn is_corrected(&self, name: &str, now: &PastName) -> bool {
-        let is_of_these_days = self.before(name).is_some_and(|before| before.decided() != now.decided());
+    fn is_corrected(&self, name: &str, now: &ComparableName) -> bool {
+        let is_of_these_days =
+            self.earlier_name(name).is_some_and(|before| before.last_decided_state() != now.last_decided_state());
         self.last_event(name).is_some_and(|row| {
-            row.kind == LogKind::Correction
-                && (self.span.is_new(row) || !is_of_these_days)
-                && self.tells_of_correction(row, name)
+            row.kind == GovernanceEventKind::Correction
+                && (self.span.is_within_days(row) || !is_of_these_days)
+                && self.mentions_correction(row, name)
         })
     }
 
     /// Whether a row states what was corrected: trust, a finding's code, or a changed value.
-    fn tells_of_correction(&self, row: &LogRow, name: &str) -> bool {
-        log_words::tells_of_trust(row)
-            || Code::ALL.iter().any(|code| log_words::names_code(row, *code))
-            || self.logged(name).any(|change| log_words::tells_of_change(row, change))
+    fn mentions_correction(&self, row: &GovernanceLogRow, name: &str) -> bool {
+        log_words::mentions_trust(row)
+            || ReasonCode::ALL.iter().any(|code| log_words::mentions_code(row, *code))
+            || self.changes_to_log(name).any(|change| log_words::mentions_change(row, change))
     }
 
     /// The last incident or correction of the name.
-    fn last_event(&self, name: &str) -> Option<&LogRow> {
+    fn last_event(&self, name: &str) -> Option<&GovernanceLogRow> {
         let rows = self.rows_about(name).iter().copied();
-        rows.rev().find(|row| matches!(row.kind, LogKind::Incident | LogKind::Correction))
+        rows.rev().find(|row| matches!(row.kind, GovernanceEventKind::Incident | GovernanceEventKind::Correction))
     }
 
     /// Whether the reports show what a row records; `None` if they cannot.
-    fn seen(&self, row: &LogRow, name: &str) -> Option<bool> {
-        let tells_of_change = self.logged(name).any(|change| log_words::tells_of_change(row, change));
-        let (Some(before), Some(now)) = (self.before(name), self.latest.names.get(name)) else {
-            return (row.kind == LogKind::Change && tells_of_change).then_some(true);
+    fn is_observed(&self, row: &GovernanceLogRow, name: &str) -> Option<bool> {
+        let tells_of_change = self.changes_to_log(name).any(|change| log_words::mentions_change(row, change));
+        let (Some(before), Some(now)) = (self.earlier_name(name), self.latest.names.get(name)) else {
+            return (row.kind == GovernanceEventKind::Change && tells_of_change).then_some(true);
         };
-        if now.state == State::Indeterminate {
+        if now.state == TrustState::Indeterminate {
             return None;
         }
         let is_seen = match row.kind {
-            LogKind::Incident => {
-                let mut codes = [before, now].into_iter().filter(|name| is_broken(name)).flat_map(PastName::failures);
-                codes.any(|code| log_words::names_code(row, code)) || (tells_of_change && is_broken(now))
+            GovernanceEventKind::Incident => {
+                let mut codes =
+                    [before, now].into_iter().filter(|name| is_broken(name)).flat_map(ComparableName::failures);
+                codes.any(|code| log_words::mentions_code(row, code)) || (tells_of_change && is_broken(now))
             }
-            LogKind::Correction => is_broken(before) && !is_broken(now) && self.tells_of_correction(row, name),
-            LogKind::Change | LogKind::Decision => {
-                let is_read = |name: &PastName| name.known.on_chain.is_some() && name.known.read_records().is_some();
+            GovernanceEventKind::Correction => {
+                is_broken(before) && !is_broken(now) && self.mentions_correction(row, name)
+            }
+            GovernanceEventKind::Change | GovernanceEventKind::Decision => {
+                let is_read =
+                    |name: &ComparableName| name.known.on_chain.is_some() && name.known.read_records().is_some();
                 if !(is_read(before) && is_read(now)) {
                     return None;
                 }
@@ -369,39 +402,44 @@ impl Judge<'_> {
         // A change that was undone between the reports appears in neither.
         let is_hidden = !is_broken(before) && !is_broken(now) && self.undone.contains(name);
         // The earlier report carries over the state of an older audit, but not its findings.
-        let is_carried = row.kind == LogKind::Incident && before.state == State::Indeterminate && is_broken(before);
+        let is_carried =
+            row.kind == GovernanceEventKind::Incident && before.state == TrustState::Indeterminate && is_broken(before);
         (is_seen || !(is_hidden || is_carried)).then_some(is_seen)
     }
 }
 
-fn is_broken(name: &PastName) -> bool {
-    name.decided() == Some(DecidedState::Untrusted)
+fn is_broken(name: &ComparableName) -> bool {
+    name.last_decided_state() == Some(DecidedState::Untrusted)
 }
 
 /// Whether a broken name's publisher has nothing to fix.
-fn is_list_keepers(name: &PastName) -> bool {
-    name.state == State::Untrusted && is_askers_slip(&name.failures())
+fn only_list_is_wrong(name: &ComparableName) -> bool {
+    name.state == TrustState::Untrusted && only_asker_can_fix(&name.failures())
 }
 
-fn shown(change: &Change) -> String {
+fn change_text(change: &AuditChange) -> String {
     let value = |value: &Option<String>| value.as_deref().map_or_else(|| "nothing".to_owned(), shortened);
     format!("{}: {} → {}", change.kind, value(&change.before), value(&change.after))
 }
 
-impl Missing {
-    fn of(name: &str, kind: LogKind, action: Action, what: Vec<String>) -> Self {
+impl MissingLogRow {
+    fn new(name: &str, kind: GovernanceEventKind, action: GovernanceAction, what: Vec<String>) -> Self {
         Self { name: name.to_owned(), kind, action, what }
     }
 
     /// The row to add.
-    fn draft(&self, today: &str) -> Draft {
+    fn draft(&self, today: &str) -> LogRowDraft {
         let decision = match self.kind {
-            LogKind::Correction => "bound to its card and entry again",
-            LogKind::Incident => "not to be called or paid until its publisher has corrected what it published",
-            LogKind::Change | LogKind::Decision => "accepted, or not to be paid until its publisher has announced it",
+            GovernanceEventKind::Correction => "bound to its card and entry again",
+            GovernanceEventKind::Incident => {
+                "not to be called or paid until its publisher has corrected what it published"
+            }
+            GovernanceEventKind::Change | GovernanceEventKind::Decision => {
+                "accepted, or not to be paid until its publisher has announced it"
+            }
         };
-        let what: Vec<String> = self.what.iter().map(|what| Foreign::new(what).markdown().to_string()).collect();
-        Draft {
+        let what: Vec<String> = self.what.iter().map(|what| UntrustedText::new(what).markdown().to_string()).collect();
+        LogRowDraft {
             date: today.to_owned(),
             subject: self.name.clone(),
             kind: self.kind,
@@ -414,8 +452,13 @@ impl Missing {
 
 /// The draft of a row about one change.
 #[cfg(test)]
-pub(super) fn draft_of(change: &Change) -> Draft {
-    let missing = Missing::of(&change.name, LogKind::Change, Action::Updated, vec![shown(change)]);
+pub(super) fn draft_of(change: &AuditChange) -> LogRowDraft {
+    let missing = MissingLogRow::new(
+        &change.name,
+        GovernanceEventKind::Change,
+        GovernanceAction::Updated,
+        vec![change_text(change)],
+    );
     missing.draft("2026-11-20")
 }
 
@@ -426,24 +469,24 @@ fn day(at: Timestamp) -> Date {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scope;
-    use clresolve_verdict::verdict::{Depth, Pinned};
+    use crate::AuditScope;
+    use clresolve_verdict::verdict::{PinnedDocument, ResolutionDepth};
 
-    fn past(second: i64) -> Past {
+    fn past(second: i64) -> ComparableReport {
         let at = Timestamp::from_second(second).expect("a time");
-        let scope = Scope {
+        let scope = AuditScope {
             world: "lab".to_owned(),
             chain: "eip155:31337".to_owned(),
             block: "finalized".to_owned(),
-            profile: Pinned { id: "agent-cards/1.0.0".to_owned(), digest: "sha256:00".to_owned() },
+            profile: PinnedDocument { id: "agent-cards/1.0.0".to_owned(), digest: "sha256:00".to_owned() },
             manifests: Vec::new(),
-            depth: Depth::Identity,
+            depth: ResolutionDepth::Identity,
             demands: None,
             registry: None,
             schema_layers: false,
         };
         let (names, checked) = (BTreeMap::new(), Some((at, at)));
-        Past {
+        ComparableReport {
             scope,
             complete: true,
             names,
@@ -460,8 +503,10 @@ mod tests {
     fn the_report_of_since_is_the_earlier_one() {
         let head = "# Log\n\n| Date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
         let log = GovernanceLog::parse(head);
-        let held = |earlier, latest| LogCheck::of(&log, Some(&past(earlier)), &past(latest)).map(|check| check.holds());
+        let held = |earlier, latest| {
+            GovernanceLogCheck::compare(&log, Some(&past(earlier)), &past(latest)).map(|check| check.is_consistent())
+        };
         assert_eq!(held(1, 2), Ok(true));
-        assert_eq!(held(2, 1), Err(LogCheckError::Swapped));
+        assert_eq!(held(2, 1), Err(GovernanceLogCheckError::Swapped));
     }
 }

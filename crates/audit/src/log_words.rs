@@ -1,11 +1,11 @@
 //! The words that a row of a governance log must contain to cover a change: the code, the name of what changed, or its
 //! value. Pure.
 
-use super::difference::Change;
-use super::governance_log::{Action, LogRow};
+use super::difference::AuditChange;
+use super::governance_log::{GovernanceAction, GovernanceLogRow};
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::Code;
-use clresolve_core::text::Foreign;
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::text::UntrustedText;
 
 /// Maximum length of a value that a draft contains in full, in characters: a digest with its prefix fits.
 const MAX_VALUE_CHARACTERS: usize = 72;
@@ -28,29 +28,29 @@ pub(super) fn shortened(value: &str) -> String {
         return value.to_owned();
     }
     let start: String = value.chars().take(KEPT_CHARACTERS).collect();
-    format!("{start}… (sha256:{})", &Digest::of(value.as_bytes()).hex()[..DIGEST_DIGITS])
+    format!("{start}… (sha256:{})", &Digest::compute(value.as_bytes()).hex()[..DIGEST_DIGITS])
 }
 
 /// Whether a row mentions a change: by a word for what changed, or by its old or new value.
-pub(super) fn tells_of_change(row: &LogRow, change: &Change) -> bool {
+pub(super) fn mentions_change(row: &GovernanceLogRow, change: &AuditChange) -> bool {
     let text = text_of(row);
     let values = [&change.before, &change.after].into_iter().flatten();
-    change.kind.about().log_words.iter().any(|word| mentions_word(&text, word))
+    change.kind.change_words().log_words.iter().any(|word| mentions_word(&text, word))
         || values.into_iter().any(|value| mentions_value(&text, value))
 }
 
-pub(super) fn names_code(row: &LogRow, code: Code) -> bool {
+pub(super) fn mentions_code(row: &GovernanceLogRow, code: ReasonCode) -> bool {
     mentions_word(&text_of(row), code.slug())
 }
 
 /// Whether a row states that its name is trusted or fixed.
-pub(super) fn tells_of_trust(row: &LogRow) -> bool {
+pub(super) fn mentions_trust(row: &GovernanceLogRow) -> bool {
     let text = text_of(row);
     ["trusted", "corrected", "restored"].iter().any(|word| mentions_word(&text, word))
 }
 
-fn text_of(row: &LogRow) -> String {
-    let action = row.action.map_or("", Action::as_str);
+fn text_of(row: &GovernanceLogRow) -> String {
+    let action = row.action.map_or("", GovernanceAction::as_str);
     format!("{action} {} {}", row.decision, row.reason).to_lowercase()
 }
 
@@ -69,14 +69,14 @@ fn mentions_value(text: &str, value: &str) -> bool {
     let parts = [value, value.split_once(": ").map_or(value, |(_, part)| part)];
     parts.into_iter().any(|part| {
         let forms =
-            [Foreign::new(part).to_string(), shortened(part), start_of_hex(part).unwrap_or_default().to_owned()];
+            [UntrustedText::new(part).to_string(), shortened(part), hex_prefix(part).unwrap_or_default().to_owned()];
         let mut forms = forms.into_iter().filter(|form| form.chars().count() >= LEAST_CHARACTERS);
         forms.any(|form| text.contains(&form.to_lowercase()))
     })
 }
 
 /// The first digits of a digest or an address, with the prefix.
-fn start_of_hex(value: &str) -> Option<&str> {
+fn hex_prefix(value: &str) -> Option<&str> {
     let prefix = ["sha256:", "0x"].into_iter().find(|prefix| value.starts_with(prefix))?;
     let digits = value[prefix.len()..].bytes().take_while(u8::is_ascii_hexdigit).count();
     (digits >= LEAST_DIGITS).then(|| &value[..prefix.len() + LEAST_DIGITS])
@@ -87,18 +87,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::difference::Kind;
-    use crate::governance_log::{Form, GovernanceLog};
+    use crate::difference::AuditChangeKind;
+    use crate::governance_log::{GovernanceLog, GovernanceLogFormat};
     use crate::log_check::draft_of;
 
     const OLD: &str = "https://runtime.example/agents/of/the/first/publisher/with/a/long/path/before/what/differs/v1/a";
     const NEW: &str = "https://runtime.example/agents/of/the/first/publisher/with/a/long/path/before/what/differs/v1/b";
 
-    fn change(kind: Kind, before: &str, after: &str) -> Change {
-        Change { name: "a.eth".to_owned(), kind, before: Some(before.to_owned()), after: Some(after.to_owned()) }
+    fn change(kind: AuditChangeKind, before: &str, after: &str) -> AuditChange {
+        AuditChange { name: "a.eth".to_owned(), kind, before: Some(before.to_owned()), after: Some(after.to_owned()) }
     }
 
-    fn row(decision: &str, reason: &str) -> LogRow {
+    fn row(decision: &str, reason: &str) -> GovernanceLogRow {
         let head = "| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
         let log = GovernanceLog::parse(format!("{head}| 2026-11-20 | a.eth | change | {decision} | {reason} |\n"));
         log.rows.into_iter().next().expect("a row")
@@ -107,7 +107,8 @@ mod tests {
     #[test]
     fn row_covers_a_change_only_by_its_word_or_value() {
         let address = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045";
-        let payee = change(Kind::Payee, "60: 0x0000000000000000000000000000000000000001", &format!("60: {address}"));
+        let payee =
+            change(AuditChangeKind::Payee, "60: 0x0000000000000000000000000000000000000001", &format!("60: {address}"));
         for text in [
             "new payee announced",
             "The Payee is another",
@@ -116,26 +117,26 @@ mod tests {
             &address.to_uppercase().replace('X', "x"),
             "was 0x0000000000000000000000000000000000000001",
         ] {
-            assert!(tells_of_change(&row("accepted", text), &payee), "{text}");
-            assert!(tells_of_change(&row(text, "announced"), &payee), "{text}");
+            assert!(mentions_change(&row("accepted", text), &payee), "{text}");
+            assert!(mentions_change(&row(text, "announced"), &payee), "{text}");
         }
         for text in ["the logo on the home page is blue now", "payees-unproven", "0xd8da", "accepted", "owner", "60"] {
-            assert!(!tells_of_change(&row("accepted", text), &payee), "{text}");
+            assert!(!mentions_change(&row("accepted", text), &payee), "{text}");
         }
-        let version = change(Kind::Version, "1.0.0", "2");
-        assert!(!tells_of_change(&row("2 logos", "1.0.0 is out"), &version), "short values stand in any text");
-        assert!(tells_of_change(&row("accepted", "version 2"), &version));
-        for kind in Kind::ALL {
+        let version = change(AuditChangeKind::Version, "1.0.0", "2");
+        assert!(!mentions_change(&row("2 logos", "1.0.0 is out"), &version), "short values stand in any text");
+        assert!(mentions_change(&row("accepted", "version 2"), &version));
+        for kind in AuditChangeKind::ALL {
             let logo = row("accepted", "the logo on the home page is blue now");
-            assert!(!tells_of_change(&logo, &change(kind, OLD, NEW)), "{kind}");
+            assert!(!mentions_change(&logo, &change(kind, OLD, NEW)), "{kind}");
         }
-        assert!(names_code(&row("a", "`checksum-mismatch` (CL-50)"), Code::ChecksumMismatch));
-        assert!(!names_code(&row("a", "not-checksum-mismatch"), Code::ChecksumMismatch));
+        assert!(mentions_code(&row("a", "`checksum-mismatch` (CL-50)"), ReasonCode::ChecksumMismatch));
+        assert!(!mentions_code(&row("a", "not-checksum-mismatch"), ReasonCode::ChecksumMismatch));
     }
 
     /// The kinds of published data, which drafts are about.
-    fn published() -> Vec<Kind> {
-        Kind::ALL.into_iter().filter(|kind| kind.is_logged()).collect()
+    fn published() -> Vec<AuditChangeKind> {
+        AuditChangeKind::ALL.into_iter().filter(|kind| kind.is_logged()).collect()
     }
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
         assert!(
             old != new && old.starts_with("https://runtime.example/") && old.chars().count() <= MAX_VALUE_CHARACTERS
         );
-        let draft = draft_of(&change(Kind::Endpoint, OLD, NEW));
+        let draft = draft_of(&change(AuditChangeKind::Endpoint, OLD, NEW));
         assert!(draft.reason.contains(&old) && draft.reason.contains(&new), "{draft:?}");
     }
 
@@ -157,13 +158,13 @@ mod tests {
             before in proptest::option::of(".{0,300}"),
             after in proptest::option::of(".{0,300}"),
         ) {
-            let change = Change { name: subject, kind, before, after };
+            let change = AuditChange { name: subject, kind, before, after };
             let draft = draft_of(&change);
-            for form in [Form::Published, Form::Plain] {
+            for form in [GovernanceLogFormat::Published, GovernanceLogFormat::Plain] {
                 let log = GovernanceLog::parse(format!("{}{}\n", form.head(), draft.markdown(form)));
                 let row = log.rows.into_iter().next().expect("a row");
-                prop_assert!(tells_of_change(&row, &change), "{:?}", row);
-                let read = crate::Draft {
+                prop_assert!(mentions_change(&row, &change), "{:?}", row);
+                let read = crate::LogRowDraft {
                     date: row.date.to_string(),
                     subject: row.subject,
                     kind: row.kind,

@@ -4,18 +4,20 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::cause::Cause;
-use super::duty::{AWAITED, duties, is_due};
-use super::governance_log::Form;
-use super::overview::Overview;
-use super::owners::Owner;
-use super::page::{Piece, Point, circumstances, digests, headline, listed, points, same_findings, some_names, subject};
+use super::cause::DefectCategory;
+use super::duty::{AWAITED, is_due, repair_tasks};
+use super::governance_log::GovernanceLogFormat;
+use super::overview::AuditOverview;
+use super::owners::OnChainOwner;
+use super::page::{
+    BulletPoint, TextRun, circumstances, digests, headline, item_list, points, same_findings, some_names, subject,
+};
 use super::row::AS_OF_BEFORE;
 use super::waiver::{AppliedWaiver, Waiver};
-use super::words::{does, effect, role_in_words, slugs};
-use super::{Draft, Drift, Group, Report, Row, Rows, opening, page};
-use clresolve_core::reason::{Effect, Fixer};
-use clresolve_core::text::Foreign;
+use super::words::{effect, role_in_words, singular_duty_phrase, slugs};
+use super::{AuditReport, AuditRow, AuditRows, LogRowDraft, ReasonSummary, SourceComparison, opening, page};
+use clresolve_core::reason::{FixerRole, ReasonEffect};
+use clresolve_core::text::UntrustedText;
 
 /// Maximum length of a GitHub issue, in characters. The report counts bytes, which are at least as many.
 pub(super) const MAX_ISSUE_BYTES: usize = 65_536;
@@ -37,23 +39,23 @@ const _: () = assert!(
         < MAX_ISSUE_BYTES
 );
 
-pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    let overview = Overview::of(report, rows)?;
+pub(super) fn write(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+    let overview = AuditOverview::from_rows(report, rows)?;
     writeln!(out, "# Audit of {}", title(report))?;
     summary(report, &overview).write(out)?;
-    changes(report).map_or(Ok(()), |changes| changes.fold("Since the previous report", out))?;
-    waivers(report).map_or(Ok(()), |waivers| waivers.fold("Waivers", out))?;
-    completeness(report, rows)?.map_or(Ok(()), |found| found.fold("Registry", out))?;
-    layers(report).map_or(Ok(()), |found| found.fold("Schema layers", out))?;
-    reasons(report).fold("Reasons", out)?;
-    findings(report, rows)?.fold("Findings", out)?;
-    names(rows)?.fold("Names", out)?;
-    records(rows)?.fold("Text records to set", out)?;
-    drafts(report, rows)?.fold("Draft rows for RESOLUTION.md", out)
+    changes(report).map_or(Ok(()), |changes| changes.write_collapsed("Since the previous report", out))?;
+    waivers(report).map_or(Ok(()), |waivers| waivers.write_collapsed("Waivers", out))?;
+    registry_section(report, rows)?.map_or(Ok(()), |found| found.write_collapsed("Registry", out))?;
+    layers(report).map_or(Ok(()), |found| found.write_collapsed("Schema layers", out))?;
+    reasons(report).write_collapsed("Reasons", out)?;
+    findings(report, rows)?.write_collapsed("Findings", out)?;
+    names(rows)?.write_collapsed("Names", out)?;
+    records(rows)?.write_collapsed("Text records to set", out)?;
+    drafts(report, rows)?.write_collapsed("Draft rows for RESOLUTION.md", out)
 }
 
 /// The subject, rules, place and time of the audit.
-fn title(report: &Report) -> String {
+fn title(report: &AuditReport) -> String {
     let circumstances = circumstances(report);
     let parts = std::iter::once(subject(report)).chain(circumstances);
     parts.map(|part| line(&part)).collect::<Vec<_>>().join(", ")
@@ -66,7 +68,7 @@ const PARTS: usize = 4;
 const NAMED: usize = 300;
 
 /// A section: blocks up to a maximum length in bytes, and the omitted ones.
-struct Section {
+struct MarkdownSection {
     text: String,
     share: usize,
     /// Written before the first block.
@@ -76,14 +78,14 @@ struct Section {
     named: Vec<String>,
 }
 
-impl Section {
+impl MarkdownSection {
     const fn new(share: usize, head: String) -> Self {
         Self { text: String::new(), share, head, omitted: 0, named: Vec::new() }
     }
 
     /// Adds a block without foreign text.
     fn push(&mut self, block: &str) {
-        if self.room() < block.len() {
+        if self.remaining_bytes() < block.len() {
             self.omitted += 1;
         } else {
             self.text.push_str(block);
@@ -92,8 +94,8 @@ impl Section {
 
     /// Adds the block about `name` (Markdown). If it does not fit, only the name is recorded, and later blocks may
     /// still fit.
-    fn push_of(&mut self, name: &str, block: &str) {
-        if block.len() <= self.room().min(self.share / PARTS) {
+    fn push_name_block(&mut self, name: &str, block: &str) {
+        if block.len() <= self.remaining_bytes().min(self.share / PARTS) {
             self.text.push_str(block);
             return;
         }
@@ -104,7 +106,7 @@ impl Section {
         }
     }
 
-    fn room(&self) -> usize {
+    fn remaining_bytes(&self) -> usize {
         self.share.saturating_sub(NAMED + self.head.len() + self.text.len())
     }
 
@@ -123,26 +125,26 @@ impl Section {
         Ok(())
     }
 
-    fn fold(&self, title: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn write_collapsed(&self, title: &str, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\n<details><summary>{title}</summary>")?;
         self.write(out)?;
         writeln!(out, "\n</details>")
     }
 }
 
-fn summary(report: &Report, overview: &Overview) -> Section {
-    let mut section = Section::new(SUMMARY, String::new());
+fn summary(report: &AuditReport, overview: &AuditOverview) -> MarkdownSection {
+    let mut section = MarkdownSection::new(SUMMARY, String::new());
     section.push(&format!("\n**{}.**\n\n", headline(report, overview)));
-    for opening in opening::lines(report, overview) {
+    for opening in opening::summary_lines(report, overview) {
         section.push(&format!("- **{}**{}\n", opening.label, line(&opening.pieces)));
     }
     if let Some(warning) = &report.warning {
-        section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(warning).markdown()));
+        section.push(&format!("\n**Incomplete.** {}\n", UntrustedText::new(warning).markdown()));
     }
-    if let Some(counts) = report.completeness() {
+    if let Some(counts) = report.registry_sentence() {
         section.push(&format!("\n{counts}\n"));
     }
-    if let Some(summary) = report.layers() {
+    if let Some(summary) = report.layers_sentence() {
         section.push(&format!("\n{summary}\n"));
     }
     section.push(&counts(report));
@@ -150,14 +152,14 @@ fn summary(report: &Report, overview: &Overview) -> Section {
     section.push(&owners(overview));
     let mut facts = "\n| | |\n|---|---|\n".to_owned();
     for (what, value) in report.facts() {
-        let _ = writeln!(facts, "| {what} | {} |", Foreign::new(&value).markdown());
+        let _ = writeln!(facts, "| {what} | {} |", UntrustedText::new(&value).markdown());
     }
     section.push(&facts);
     section
 }
 
 /// The states now and in the previous report.
-fn counts(report: &Report) -> String {
+fn counts(report: &AuditReport) -> String {
     let counts = &report.counts;
     let before = report.before.map(|before| before.state_counts());
     let (head, rule) = if before.is_some() { (" before |", "--:|") } else { ("", "") };
@@ -177,14 +179,14 @@ fn counts(report: &Report) -> String {
 }
 
 /// Who must act, on how many names, and the main causes.
-fn actors(overview: &Overview) -> String {
+fn actors(overview: &AuditOverview) -> String {
     let mut text = "\n| must act | names | because of |\n|---|--:|---|\n".to_owned();
     for (actor, due) in AWAITED.into_iter().zip(overview.due) {
-        let why = because_of(&overview.causes_of(actor));
+        let why = causes_text(&overview.causes_of(actor));
         let who = match actor {
-            Fixer::Nobody if due == 0 => continue,
-            Fixer::Nobody => "**nobody**: only time is needed".to_owned(),
-            _ => format!("**{}**, who {}", role_in_words(actor), does(actor)),
+            FixerRole::Nobody if due == 0 => continue,
+            FixerRole::Nobody => "**nobody**: only time is needed".to_owned(),
+            _ => format!("**{}**, who {}", role_in_words(actor), singular_duty_phrase(actor)),
         };
         let _ = writeln!(text, "| {who} | {due} | {why} |");
     }
@@ -195,29 +197,29 @@ fn actors(overview: &Overview) -> String {
 }
 
 /// The owners of the names on which publishers must act.
-fn owners(overview: &Overview) -> String {
+fn owners(overview: &AuditOverview) -> String {
     const MOST: usize = 5;
-    let most = overview.owners.most();
+    let most = overview.owners.sorted_by_names();
     if most.is_empty() {
         return String::new();
     }
     let mut text = "\n| publishers by owner | names | because of |\n|---|--:|---|\n".to_owned();
     for (owner, owned) in most.iter().take(MOST) {
-        let _ = writeln!(text, "| {} | {} | {} |", owned_by(owner), owned.names, because_of(&owned.causes()));
+        let _ = writeln!(text, "| {} | {} | {} |", owner_text(owner), owned.names, causes_text(&owned.causes()));
     }
     let more = most.len().saturating_sub(MOST);
     if more > 0 {
         let _ = writeln!(text, "\n{more} more owners have fewer names each.");
     }
     if overview.owners.carried > 0 {
-        let names = page::names(overview.owners.carried);
+        let names = page::name_count_text(overview.owners.carried);
         let _ = writeln!(text, "\nThe owner of {names} is {AS_OF_BEFORE}: it could not be read now.");
     }
     text
 }
 
 /// Causes with their numbers of names. Rare ones are counted together.
-fn because_of(causes: &[(Cause, u64)]) -> String {
+fn causes_text(causes: &[(DefectCategory, u64)]) -> String {
     const MOST: usize = 4;
     let mut why: Vec<_> =
         causes.iter().take(MOST).map(|(cause, names)| format!("{names}: {}", cause.in_words())).collect();
@@ -228,81 +230,85 @@ fn because_of(causes: &[(Cause, u64)]) -> String {
     why.join("; ")
 }
 
-fn owned_by(owner: &Owner) -> String {
+fn owner_text(owner: &OnChainOwner) -> String {
     match owner {
-        Owner::Account(account) => code(account),
-        Owner::Nobody | Owner::Unread => owner.in_words().to_owned(),
+        OnChainOwner::Account(account) => code(account),
+        OnChainOwner::Nobody | OnChainOwner::Unread => owner.in_words().to_owned(),
     }
 }
 
-fn changes(report: &Report) -> Option<Section> {
+fn changes(report: &AuditReport) -> Option<MarkdownSection> {
     let difference = report.since.as_ref()?;
     let mut head = String::new();
     for warning in difference.warnings() {
         let _ = writeln!(head, "\n{warning}");
     }
-    let mut section = Section::new(CHANGES, head + &table(&["name", "change", "before", "after"]));
+    let mut section = MarkdownSection::new(CHANGES, head + &table(&["name", "change", "before", "after"]));
     for change in &difference.changes {
         let value = |value: &Option<String>| value.as_deref().map_or_else(String::new, code);
         let (before, after) = (value(&change.before), value(&change.after));
         let name = code(&change.name);
-        section.push_of(&name, &format!("| {name} | {} | {before} | {after} |\n", change.kind));
+        section.push_name_block(&name, &format!("| {name} | {} | {before} | {after} |\n", change.kind));
     }
     Some(section)
 }
 
 /// The table of the waivers, with and without effect. `None` if the audit has no waivers.
-fn waivers(report: &Report) -> Option<Section> {
+fn waivers(report: &AuditReport) -> Option<MarkdownSection> {
     let waivers = report.waivers.all();
     if waivers.is_empty() {
         return None;
     }
     let heads = ["name", "code", "where", "observed value", "until", "status", "reason"];
-    let mut section = Section::new(WAIVERS, table(&heads));
+    let mut section = MarkdownSection::new(WAIVERS, table(&heads));
     for AppliedWaiver { waiver, status, .. } in waivers {
         let Waiver { name, code: slug, place, observed, reason, until } = waiver;
         let shown = |text: &Option<String>| text.as_deref().map_or_else(String::new, code);
         let (name, place, observed, reason) = (code(name.as_str()), shown(place), shown(observed), code(reason));
         let status = status.in_words();
         let line = format!("| {name} | {slug} | {place} | {observed} | {until} | {status} | {reason} |\n");
-        section.push_of(&name, &line);
+        section.push_name_block(&name, &line);
     }
     Some(section)
 }
 
 /// The names on which registry and chain disagree.
-fn completeness(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>> {
+fn registry_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Option<MarkdownSection>> {
     if report.scope.registry.is_none() {
         return Ok(None);
     }
-    let mut section = Section::new(REGISTRY, table(&["name", "is"]));
+    let mut section = MarkdownSection::new(REGISTRY, table(&["name", "is"]));
     page::each_finding(rows, &mut |finding, row| {
         let name = code(row.name());
-        section.push_of(&name, &format!("| {name} | {} |\n", finding.in_words()));
+        section.push_name_block(&name, &format!("| {name} | {} |\n", finding.in_words()));
         Ok(())
     })?;
     Ok(Some(section))
 }
 
 /// The findings on the published schemas of the layers.
-fn layers(report: &Report) -> Option<Section> {
+fn layers(report: &AuditReport) -> Option<MarkdownSection> {
     report.schema_layers.as_ref()?;
-    let mut section = Section::new(LAYERS, table(&["schema", "state", "because of"]));
+    let mut section = MarkdownSection::new(LAYERS, table(&["schema", "state", "because of"]));
     for schema in report.schemas_with_findings() {
         let (key, codes) = (code(&schema.key()), slugs(&schema.codes(), ", "));
-        section.push_of(&key, &format!("| {key} | {} | {codes} |\n", schema.standing()));
+        section.push_name_block(&key, &format!("| {key} | {} | {codes} |\n", schema.state_in_words()));
     }
     Some(section)
 }
 
-fn reasons(report: &Report) -> Section {
+fn reasons(report: &AuditReport) -> MarkdownSection {
     let heads = ["code", "names", "effect", "rule", "fixed by", "meaning", "examples"];
-    let mut section = Section::new(REASONS, table(&heads));
-    report.counts.groups().into_iter().for_each(|group| section.push_of(group.code.slug(), &reason(group)));
+    let mut section = MarkdownSection::new(REASONS, table(&heads));
+    report
+        .counts
+        .sorted_summaries()
+        .into_iter()
+        .for_each(|group| section.push_name_block(group.code.slug(), &reason(group)));
     section
 }
 
-fn reason(group: &Group) -> String {
+fn reason(group: &ReasonSummary) -> String {
     let entry = group.code.entry();
     format!(
         "| **{}** | {} | {} | {} | {} | {} | {} |\n",
@@ -317,20 +323,20 @@ fn reason(group: &Group) -> String {
 }
 
 /// The findings of each name. Names with the same findings share them.
-fn findings(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
-    let mut section = Section::new(FINDINGS, String::new());
-    rows.each(&mut |row| {
-        let alike = report.counts.alike(row);
+fn findings(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<MarkdownSection> {
+    let mut section = MarkdownSection::new(FINDINGS, String::new());
+    rows.for_each_row(&mut |row| {
+        let alike = report.counts.same_findings(row);
         if row.has_findings() && alike.is_none_or(|alike| alike.line == row.line) {
-            section.push_of(&code(row.name()), &finding(report, row));
+            section.push_name_block(&code(row.name()), &finding(report, row));
         }
         Ok(())
     })?;
     Ok(section)
 }
 
-fn finding(report: &Report, row: &Row) -> String {
-    let alike = report.counts.alike(row);
+fn finding(report: &AuditReport, row: &AuditRow) -> String {
+    let alike = report.counts.same_findings(row);
     let others = alike.map_or(0, |alike| alike.names - 1);
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
     let mut text = format!("\n### {}{more}: {}\n", code(row.name()), row.state);
@@ -346,18 +352,18 @@ fn finding(report: &Report, row: &Row) -> String {
         let _ = writeln!(text, "- and {} more", row.more_reasons);
     }
     for actor in AWAITED.into_iter().filter(|actor| is_due(*actor, row)) {
-        for duty in duties(actor, report, row) {
+        for duty in repair_tasks(actor, report, row) {
             let run = duty.line.as_deref().map_or_else(String::new, |line| format!(" {}", code(line)));
             let _ = writeln!(text, "- **{}:** {}{run}", role_in_words(actor), duty.what);
         }
     }
     if !row.near_misses.is_empty() {
-        let _ = writeln!(text, "\nTrusted by the rules {}.", line(&listed(&row.near_misses)));
+        let _ = writeln!(text, "\nTrusted by the rules {}.", line(&item_list(&row.near_misses)));
     }
     text
 }
 
-fn bullet(point: &Point<'_>) -> String {
+fn bullet(point: &BulletPoint<'_>) -> String {
     let mut text = format!("- {}\n", line(&point.head));
     for below in &point.lines {
         let _ = writeln!(text, "  - {}", line(below));
@@ -365,40 +371,43 @@ fn bullet(point: &Point<'_>) -> String {
     text
 }
 
-fn names(rows: &dyn Rows) -> io::Result<Section> {
+fn names(rows: &dyn AuditRows) -> io::Result<MarkdownSection> {
     let legend = "\n✓ the sources agree, ✗ they differ, – one of them was not requested or did not respond.\n";
-    let marks = ":-:|".repeat(Drift::PAIRS.len());
-    let head = format!("{legend}\n| name | state | {} | codes |\n|---|---|{marks}---|\n", Drift::PAIRS.join(" | "));
-    let mut section = Section::new(NAMES, head);
-    rows.each(&mut |row| {
-        let marks: String = row.drift.agreements().iter().map(|agreement| format!(" {} |", agreement.mark())).collect();
-        let codes = [Effect::Fail, Effect::Unknown].map(|effect| row.codes(effect)).concat();
+    let marks = ":-:|".repeat(SourceComparison::PAIRS.len());
+    let head =
+        format!("{legend}\n| name | state | {} | codes |\n|---|---|{marks}---|\n", SourceComparison::PAIRS.join(" | "));
+    let mut section = MarkdownSection::new(NAMES, head);
+    rows.for_each_row(&mut |row| {
+        let marks: String =
+            row.drift.agreements().iter().map(|agreement| format!(" {} |", agreement.symbol())).collect();
+        let codes = [ReasonEffect::Fail, ReasonEffect::Unknown].map(|effect| row.codes(effect)).concat();
         let name = code(row.name());
-        section.push_of(&name, &format!("| {name} | {} |{marks} {} |\n", row.state, slugs(&codes, ", ")));
+        section.push_name_block(&name, &format!("| {name} | {} |{marks} {} |\n", row.state, slugs(&codes, ", ")));
         Ok(())
     })?;
     Ok(section)
 }
 
-fn records(rows: &dyn Rows) -> io::Result<Section> {
+fn records(rows: &dyn AuditRows) -> io::Result<MarkdownSection> {
     let why =
         "\nThe card under the name's CID proves these values. Values that only a host served are never proposed.\n";
-    let mut section = Section::new(RECORDS, why.to_owned() + &table(&["name", "record", "value"]));
-    rows.each(&mut |row| {
+    let mut section = MarkdownSection::new(RECORDS, why.to_owned() + &table(&["name", "record", "value"]));
+    rows.for_each_row(&mut |row| {
         for record in &row.txt {
             let name = code(row.name());
-            section.push_of(&name, &format!("| {name} | {} | {} |\n", code(&record.key), code(&record.value)));
+            section.push_name_block(&name, &format!("| {name} | {} | {} |\n", code(&record.key), code(&record.value)));
         }
         Ok(())
     })?;
     Ok(section)
 }
 
-fn drafts(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
-    let mut section = Section::new(DRAFTS, format!("\n{}", Form::Published.head()));
-    rows.each(&mut |row| {
-        if let Some(draft) = Draft::of(report, row) {
-            section.push_of(&code(row.name()), &format!("{}\n", draft.markdown(Form::Published)));
+fn drafts(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<MarkdownSection> {
+    let mut section = MarkdownSection::new(DRAFTS, format!("\n{}", GovernanceLogFormat::Published.head()));
+    rows.for_each_row(&mut |row| {
+        if let Some(draft) = LogRowDraft::from_row(report, row) {
+            section
+                .push_name_block(&code(row.name()), &format!("{}\n", draft.markdown(GovernanceLogFormat::Published)));
         }
         Ok(())
     })?;
@@ -409,19 +418,19 @@ fn table(heads: &[&str]) -> String {
     format!("\n| {} |\n{}|\n", heads.join(" | "), "|---".repeat(heads.len()))
 }
 
-fn line(pieces: &[Piece<'_>]) -> String {
-    pieces.iter().map(piece).collect()
+fn line(pieces: &[TextRun<'_>]) -> String {
+    pieces.iter().map(markdown_run).collect()
 }
 
-fn piece(piece: &Piece<'_>) -> String {
+fn markdown_run(piece: &TextRun<'_>) -> String {
     match piece {
-        Piece::Plain(text) => text.to_string(),
-        Piece::Foreign(text) => code(text),
-        Piece::Code(code, _) => format!("**{code}**"),
+        TextRun::Plain(text) => text.to_string(),
+        TextRun::Foreign(text) => code(text),
+        TextRun::Code(code, _) => format!("**{code}**"),
     }
 }
 
 /// Foreign text as code.
 fn code(text: &str) -> String {
-    Foreign::new(text).markdown().to_string()
+    UntrustedText::new(text).markdown().to_string()
 }

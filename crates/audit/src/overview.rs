@@ -6,14 +6,14 @@ use std::io;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::cause::Cause;
+use super::cause::DefectCategory;
 use super::duty::{ACTORS, AWAITED, is_due};
-use super::on_chain::Fact;
-use super::owners::Owners;
-use super::{Agreement, Drift, Report, Row, Rows};
-use clresolve_core::reason::{Code, Effect, Fixer, Reason, Step};
-use clresolve_core::state::State;
-use clresolve_verdict::verdict::Status;
+use super::on_chain::OnChainFact;
+use super::owners::OwnerSummaries;
+use super::{AuditReport, AuditRow, AuditRows, SourceAgreement, SourceComparison};
+use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect, ResolutionStep};
+use clresolve_core::state::TrustState;
+use clresolve_verdict::verdict::StepStatus;
 
 /// Number of months in the timeline of expiries: names are registered for at least a year.
 pub(super) const MONTHS: usize = 12;
@@ -28,52 +28,52 @@ const MAX_EXPIRIES_LISTED: usize = 20;
 pub(super) const MAX_NAMES_SHOWN: usize = 2_000;
 
 /// The states, those that need attention first.
-pub(super) const ORDER: [State; 3] = [State::Untrusted, State::Indeterminate, State::Trusted];
+pub(super) const ORDER: [TrustState; 3] = [TrustState::Untrusted, TrustState::Indeterminate, TrustState::Trusted];
 
 /// The counted checks: both depths, then the pairs of sources.
-pub(super) const CHECKS: [&str; 2 + Drift::PAIRS.len()] = [
+pub(super) const CHECKS: [&str; 2 + SourceComparison::PAIRS.len()] = [
     "identity checks",
     "schema checks",
-    Drift::PAIRS[0],
-    Drift::PAIRS[1],
-    Drift::PAIRS[2],
-    Drift::PAIRS[3],
-    Drift::PAIRS[4],
-    Drift::PAIRS[5],
+    SourceComparison::PAIRS[0],
+    SourceComparison::PAIRS[1],
+    SourceComparison::PAIRS[2],
+    SourceComparison::PAIRS[3],
+    SourceComparison::PAIRS[4],
+    SourceComparison::PAIRS[5],
 ];
 
 #[derive(Debug, Default)]
-pub(super) struct Overview {
+pub(super) struct AuditOverview {
     /// Number of names that wait for each of [`AWAITED`].
     pub(super) due: [u64; AWAITED.len()],
     /// Number of names on which several of them must act.
     pub(super) shared: u64,
     /// The causes, with their numbers of names.
-    pub(super) causes: [BTreeMap<Cause, u64>; AWAITED.len()],
+    pub(super) causes: [BTreeMap<DefectCategory, u64>; AWAITED.len()],
     /// The owners of the names on which publishers must act.
-    pub(super) owners: Owners,
+    pub(super) owners: OwnerSummaries,
     /// The first lines of the list in each state of [`ORDER`].
     first_lines: [Vec<u64>; ORDER.len()],
     /// Names that would be trusted under other profiles, by profile.
-    pub(super) near_misses: BTreeMap<String, NearMisses>,
+    pub(super) near_misses: BTreeMap<String, NearMissCounts>,
     /// For each of [`CHECKS`]: the numbers of names that pass, fail, and are undecided.
     pub(super) checks: [[u64; 3]; CHECKS.len()],
     /// When names expire; `None` if the report has no date.
-    pub(super) expiries: Option<Expiries>,
+    pub(super) expiries: Option<ExpiryTimeline>,
 }
 
 /// Names that would be trusted under another profile.
 #[derive(Debug, Default)]
-pub(super) struct NearMisses {
+pub(super) struct NearMissCounts {
     /// The number of names.
     pub(super) names: u64,
     /// The findings that prevent trust under the report's profile, with their numbers of names.
-    pub(super) codes: BTreeMap<(Effect, Code), u64>,
+    pub(super) codes: BTreeMap<(ReasonEffect, ReasonCode), u64>,
 }
 
 /// Expiries relative to the date of the report.
 #[derive(Debug)]
-pub(super) struct Expiries {
+pub(super) struct ExpiryTimeline {
     /// The date of the report.
     pub(super) from: Timestamp,
     /// Names that have expired.
@@ -89,11 +89,13 @@ pub(super) struct Expiries {
     pub(super) over: u64,
 }
 
-impl Overview {
-    pub(super) fn of(report: &Report, rows: &dyn Rows) -> io::Result<Self> {
-        let mut overview =
-            Self { expiries: report.counts.checked.map(|(from, _)| Expiries::from(from)), ..Self::default() };
-        rows.each(&mut |row| {
+impl AuditOverview {
+    pub(super) fn from_rows(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Self> {
+        let mut overview = Self {
+            expiries: report.counts.checked.map(|(from, _)| ExpiryTimeline::starting_at(from)),
+            ..Self::default()
+        };
+        rows.for_each_row(&mut |row| {
             overview.add(row);
             Ok(())
         })?;
@@ -106,7 +108,7 @@ impl Overview {
     }
 
     /// The causes for an actor, the most frequent first.
-    pub(super) fn causes_of(&self, actor: Fixer) -> Vec<(Cause, u64)> {
+    pub(super) fn causes_of(&self, actor: FixerRole) -> Vec<(DefectCategory, u64)> {
         let of_actor = AWAITED.iter().zip(&self.causes).filter(|(of, _)| **of == actor);
         let mut causes: Vec<_> =
             of_actor.flat_map(|(_, causes)| causes.iter().map(|(cause, names)| (*cause, *names))).collect();
@@ -115,28 +117,28 @@ impl Overview {
     }
 
     /// The actor who must act on the most names, and their number; `None` if nobody must act.
-    pub(super) fn most_due(&self) -> Option<(Fixer, u64)> {
+    pub(super) fn busiest_actor(&self) -> Option<(FixerRole, u64)> {
         let most = ACTORS.into_iter().zip(self.due).rev().max_by_key(|(_, due)| *due);
         most.filter(|(_, due)| *due > 0)
     }
 
     /// Number of names that need time, alone or among other things.
-    pub(super) fn waiting(&self) -> u64 {
-        AWAITED.into_iter().zip(self.due).filter(|(who, _)| *who == Fixer::Nobody).map(|(_, names)| names).sum()
+    pub(super) fn waiting_names(&self) -> u64 {
+        AWAITED.into_iter().zip(self.due).filter(|(who, _)| *who == FixerRole::Nobody).map(|(_, names)| names).sum()
     }
 
-    fn add(&mut self, row: &Row) {
+    fn add(&mut self, row: &AuditRow) {
         for profile in &row.near_misses {
             self.near_misses.entry(profile.clone()).or_default().add(row);
         }
         for ((count, causes), actor) in self.due.iter_mut().zip(&mut self.causes).zip(AWAITED) {
-            if let Some(cause) = Cause::of(actor, row) {
+            if let Some(cause) = DefectCategory::for_actor(actor, row) {
                 *count += 1;
                 *causes.entry(cause).or_default() += 1;
             }
         }
         self.shared += u64::from(ACTORS.into_iter().filter(|actor| is_due(*actor, row)).count() > 1);
-        if is_due(Fixer::Publisher, row) {
+        if is_due(FixerRole::Publisher, row) {
             self.owners.add(row);
         }
         for (lines, state) in self.first_lines.iter_mut().zip(ORDER) {
@@ -144,7 +146,7 @@ impl Overview {
                 lines.push(row.line);
             }
         }
-        let depths = [identity_checks(row), schema_checks(row)].map(Agreement::from);
+        let depths = [identity_checks(row), schema_checks(row)].map(SourceAgreement::from);
         for (counts, agreement) in self.checks.iter_mut().zip(depths.into_iter().chain(row.drift.agreements())) {
             counts[agreement as usize] += 1;
         }
@@ -155,10 +157,10 @@ impl Overview {
     }
 }
 
-impl NearMisses {
-    fn add(&mut self, row: &Row) {
+impl NearMissCounts {
+    fn add(&mut self, row: &AuditRow) {
         self.names += 1;
-        for effect in [Effect::Fail, Effect::Unknown] {
+        for effect in [ReasonEffect::Fail, ReasonEffect::Unknown] {
             for code in row.codes(effect) {
                 *self.codes.entry((effect, code)).or_default() += 1;
             }
@@ -166,16 +168,16 @@ impl NearMisses {
     }
 }
 
-impl Expiries {
-    const fn from(from: Timestamp) -> Self {
+impl ExpiryTimeline {
+    const fn starting_at(from: Timestamp) -> Self {
         Self { from, expired: 0, months: [0; MONTHS], later: 0, soonest: BTreeSet::new(), over: 0 }
     }
 
-    pub(super) fn known(&self) -> u64 {
+    pub(super) fn known_expiries(&self) -> u64 {
         self.expired + self.later + self.months.iter().sum::<u64>()
     }
 
-    fn add(&mut self, expiry: Timestamp, row: &Row) {
+    fn add(&mut self, expiry: Timestamp, row: &AuditRow) {
         if expiry <= self.from {
             self.expired += 1;
         } else if let Some(names) = self.months.get_mut(months_between(self.from, expiry)) {
@@ -184,7 +186,7 @@ impl Expiries {
             self.later += 1;
         }
         if days_between(self.from, expiry) <= NOTICE_DAYS {
-            self.soonest.insert((expiry, row.line, row.name().to_owned(), row.as_of(Fact::Expiry)));
+            self.soonest.insert((expiry, row.line, row.name().to_owned(), row.copied_note(OnChainFact::Expiry)));
         }
         if self.soonest.len() > MAX_EXPIRIES_LISTED {
             self.soonest.pop_last();
@@ -209,25 +211,25 @@ fn months_between(from: Timestamp, to: Timestamp) -> usize {
 }
 
 /// The result of the checks of depth `identity` for a name.
-pub(super) fn identity_checks(row: &Row) -> Status {
-    let found = status(row, |reason| reason.step != Step::Schemas);
+pub(super) fn identity_checks(row: &AuditRow) -> StepStatus {
+    let found = status(row, |reason| reason.step != ResolutionStep::Schemas);
     // An omitted reason could be from a check of this depth.
-    if found == Status::Pass && row.more_reasons > 0 { Status::Unknown } else { found }
+    if found == StepStatus::Pass && row.more_reasons > 0 { StepStatus::Unknown } else { found }
 }
 
 /// The result of the checks that depth `schemas` adds; skipped at depth `identity`, and without a card.
-pub(super) fn schema_checks(row: &Row) -> Status {
-    match (status(row, |reason| reason.step == Step::Schemas), row.drift.schemas_manifest) {
-        (Status::Pass, Agreement::Open) => Status::Skip,
-        (Status::Pass, Agreement::Differ) => Status::Fail,
+pub(super) fn schema_checks(row: &AuditRow) -> StepStatus {
+    match (status(row, |reason| reason.step == ResolutionStep::Schemas), row.drift.schemas_manifest) {
+        (StepStatus::Pass, SourceAgreement::Open) => StepStatus::Skip,
+        (StepStatus::Pass, SourceAgreement::Differ) => StepStatus::Fail,
         (found, _) => found,
     }
 }
 
-fn status(row: &Row, of_depth: impl Fn(&Reason) -> bool) -> Status {
+fn status(row: &AuditRow, of_depth: impl Fn(&Reason) -> bool) -> StepStatus {
     let has = |effect| row.reasons.iter().any(|reason| reason.effect == effect && of_depth(reason));
-    if has(Effect::Fail) {
-        return Status::Fail;
+    if has(ReasonEffect::Fail) {
+        return StepStatus::Fail;
     }
-    if has(Effect::Unknown) { Status::Unknown } else { Status::Pass }
+    if has(ReasonEffect::Unknown) { StepStatus::Unknown } else { StepStatus::Pass }
 }

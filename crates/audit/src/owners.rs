@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Row;
-use super::cause::Cause;
-use super::on_chain::Fact;
-use clresolve_core::reason::Fixer;
+use super::AuditRow;
+use super::cause::DefectCategory;
+use super::on_chain::OnChainFact;
+use clresolve_core::reason::FixerRole;
 
 /// Maximum number of owners counted separately. A registry has a handful.
 const MAX_OWNERS: usize = 256;
@@ -15,7 +15,7 @@ pub(super) const NAMES_PER_OWNER: usize = 12;
 
 /// The owner of a name according to the chain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Owner {
+pub(super) enum OnChainOwner {
     /// This account.
     Account(String),
     /// Nobody.
@@ -24,9 +24,9 @@ pub(super) enum Owner {
     Unread,
 }
 
-impl Owner {
-    pub(super) fn of(row: &Row) -> Self {
-        match row.known.on_chain.as_ref().and_then(|chain| chain.read(Fact::Holder)) {
+impl OnChainOwner {
+    pub(super) fn from_row(row: &AuditRow) -> Self {
+        match row.known.on_chain.as_ref().and_then(|chain| chain.fact_value(OnChainFact::Holder)) {
             Some(Some(account)) => Self::Account(account.to_owned()),
             Some(None) => Self::Nobody,
             None => Self::Unread,
@@ -44,18 +44,18 @@ impl Owner {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Owned {
+pub(super) struct OwnerSummary {
     /// The number of names.
     pub(super) names: u64,
     /// The causes, with their numbers of names. Each name has one cause, so they add up.
-    causes: BTreeMap<Cause, u64>,
+    causes: BTreeMap<DefectCategory, u64>,
     /// The first names, at most [`NAMES_PER_OWNER`].
     pub(super) first: Vec<OwnedName>,
 }
 
-impl Owned {
+impl OwnerSummary {
     /// The causes, the most frequent first.
-    pub(super) fn causes(&self) -> Vec<(Cause, u64)> {
+    pub(super) fn causes(&self) -> Vec<(DefectCategory, u64)> {
         let mut causes: Vec<_> = self.causes.iter().map(|(cause, names)| (*cause, *names)).collect();
         causes.sort_by_key(|(_, names)| std::cmp::Reverse(*names));
         causes
@@ -75,25 +75,25 @@ pub(super) struct OwnedName {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Owners {
-    owned: BTreeMap<Owner, Owned>,
+pub(super) struct OwnerSummaries {
+    owned: BTreeMap<OnChainOwner, OwnerSummary>,
     /// Number of names of further owners.
     pub(super) over: u64,
     /// Number of names whose owner was copied from the previous report.
     pub(super) carried: u64,
 }
 
-impl Owners {
-    pub(super) fn add(&mut self, row: &Row) {
-        self.carried += u64::from(!row.as_of(Fact::Holder).is_empty());
-        let owner = Owner::of(row);
+impl OwnerSummaries {
+    pub(super) fn add(&mut self, row: &AuditRow) {
+        self.carried += u64::from(!row.copied_note(OnChainFact::Holder).is_empty());
+        let owner = OnChainOwner::from_row(row);
         if self.owned.len() >= MAX_OWNERS && !self.owned.contains_key(&owner) {
             self.over += 1;
             return;
         }
         let owned = self.owned.entry(owner).or_default();
         owned.names += 1;
-        if let Some(cause) = Cause::of(Fixer::Publisher, row) {
+        if let Some(cause) = DefectCategory::for_actor(FixerRole::Publisher, row) {
             *owned.causes.entry(cause).or_default() += 1;
         }
         if owned.first.len() < NAMES_PER_OWNER {
@@ -101,19 +101,19 @@ impl Owners {
                 line: row.line,
                 name: row.name().to_owned(),
                 anchor: row.anchor(),
-                as_of: row.as_of(Fact::Holder),
+                as_of: row.copied_note(OnChainFact::Holder),
             });
         }
     }
 
     /// The number of accounts, if each name has one.
     pub(super) fn accounts(&self) -> Option<usize> {
-        let is_known = self.over == 0 && self.owned.keys().all(|owner| matches!(owner, Owner::Account(_)));
+        let is_known = self.over == 0 && self.owned.keys().all(|owner| matches!(owner, OnChainOwner::Account(_)));
         (is_known && !self.owned.is_empty()).then_some(self.owned.len())
     }
 
     /// The owners, ordered by their numbers of names, largest first.
-    pub(super) fn most(&self) -> Vec<(&Owner, &Owned)> {
+    pub(super) fn sorted_by_names(&self) -> Vec<(&OnChainOwner, &OwnerSummary)> {
         let mut most: Vec<_> = self.owned.iter().collect();
         most.sort_by_key(|(_, owned)| std::cmp::Reverse(owned.names));
         most

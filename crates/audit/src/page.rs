@@ -3,61 +3,66 @@
 use std::borrow::Cow;
 use std::io;
 
-use super::cause::Cause;
-use super::document::Report;
-use super::drift::Drift;
-use super::overview::Overview;
-use super::registry::Finding;
-use super::row::{Row, Rows};
-use super::words::{effect, in_sentence, people, rules};
-use clresolve_core::reason::{Code, Effect, Fixer, Reason};
+use super::cause::DefectCategory;
+use super::document::AuditReport;
+use super::drift::SourceComparison;
+use super::overview::AuditOverview;
+use super::registry::RegistryFinding;
+use super::row::{AuditRow, AuditRows};
+use super::words::{actor_noun, distinct_requirements, effect, in_sentence};
+use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::capitalized;
 
-/// A run of text. The renderer escapes [`Piece::Foreign`], which may be any text.
+/// A run of text. The renderer escapes [`TextRun::Foreign`], which may be any text.
 #[derive(Clone, Debug)]
-pub(super) enum Piece<'a> {
+pub(super) enum TextRun<'a> {
     /// The report's own words.
     Plain(Cow<'a, str>),
     /// Untrusted text.
     Foreign(Cow<'a, str>),
     /// A reason's code.
-    Code(Code, Effect),
+    Code(ReasonCode, ReasonEffect),
 }
 
 /// A point, and the lines below it.
-pub(super) struct Point<'a> {
+pub(super) struct BulletPoint<'a> {
     /// What it is about.
-    pub(super) head: Vec<Piece<'a>>,
+    pub(super) head: Vec<TextRun<'a>>,
     /// Its places and values.
-    pub(super) lines: Vec<Vec<Piece<'a>>>,
+    pub(super) lines: Vec<Vec<TextRun<'a>>>,
 }
 
 /// Passes each row to `see` on which registry and chain disagree.
-pub(super) fn each_finding(rows: &dyn Rows, see: &mut dyn FnMut(Finding, &Row) -> io::Result<()>) -> io::Result<()> {
-    rows.each(&mut |row| row.registry.and_then(Finding::of).map_or(Ok(()), |finding| see(finding, row)))
+pub(super) fn each_finding(
+    rows: &dyn AuditRows,
+    see: &mut dyn FnMut(RegistryFinding, &AuditRow) -> io::Result<()>,
+) -> io::Result<()> {
+    rows.for_each_row(&mut |row| {
+        row.registry.and_then(RegistryFinding::from_listing).map_or(Ok(()), |finding| see(finding, row))
+    })
 }
 
-pub(super) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> Piece<'a> {
-    Piece::Plain(text.into())
+pub(super) fn plain_run<'a>(text: impl Into<Cow<'a, str>>) -> TextRun<'a> {
+    TextRun::Plain(text.into())
 }
 
-pub(super) fn foreign<'a>(text: impl Into<Cow<'a, str>>) -> Piece<'a> {
-    Piece::Foreign(text.into())
+pub(super) fn untrusted_run<'a>(text: impl Into<Cow<'a, str>>) -> TextRun<'a> {
+    TextRun::Foreign(text.into())
 }
 
 /// A number of names, with the noun.
-pub(super) fn names(count: u64) -> String {
+pub(super) fn name_count_text(count: u64) -> String {
     if count == 1 { "1 name".to_owned() } else { format!("{count} names") }
 }
 
 /// How many names are not trusted, who must act on most of them, and the most frequent cause.
-pub(super) fn headline(report: &Report, overview: &Overview) -> String {
-    let must_act = must_act(report, overview).map_or_else(String::new, |act| format!(". {act}"));
-    states(report) + &must_act
+pub(super) fn headline(report: &AuditReport, overview: &AuditOverview) -> String {
+    let must_act = action_text(report, overview).map_or_else(String::new, |act| format!(". {act}"));
+    untrusted_names_text(report) + &must_act
 }
 
 /// The number of names that are not trusted, or were not when an incomplete audit ended.
-fn states(report: &Report) -> String {
+fn untrusted_names_text(report: &AuditReport) -> String {
     let counts = &report.counts;
     let (before, after) = if report.is_complete() { ("", "") } else { ("Incomplete: ", " so far") };
     let (count, what) = match counts.names - counts.trusted {
@@ -65,21 +70,21 @@ fn states(report: &Report) -> String {
         wrong => (wrong, "not trusted"),
     };
     let are = if count == 1 { "is" } else { "are" };
-    format!("{before}{count} of {} {are} {what}{after}", names(counts.names))
+    format!("{before}{count} of {} {are} {what}{after}", name_count_text(counts.names))
 }
 
-fn must_act(report: &Report, overview: &Overview) -> Option<String> {
-    let Some((actor, due)) = overview.most_due() else {
+fn action_text(report: &AuditReport, overview: &AuditOverview) -> Option<String> {
+    let Some((actor, due)) = overview.busiest_actor() else {
         return report.is_complete().then(|| "Nobody has to act".to_owned());
     };
-    let owners = overview.owners.accounts().filter(|_| actor == Fixer::Publisher);
-    let who = owners.map_or_else(|| capitalized(people(actor)), counted_owners);
+    let owners = overview.owners.accounts().filter(|_| actor == FixerRole::Publisher);
+    let who = owners.map_or_else(|| capitalized(actor_noun(actor)), counted_owners);
     let most_often = overview.causes_of(actor).into_iter().next();
-    let why = most_often.map_or_else(String::new, |(cause, on)| because(cause, on, due));
-    Some(format!("{who} must act on {}{why}", names(due)))
+    let why = most_often.map_or_else(String::new, |(cause, on)| cause_text(cause, on, due));
+    Some(format!("{who} must act on {}{why}", name_count_text(due)))
 }
 
-fn because(cause: Cause, on: u64, due: u64) -> String {
+fn cause_text(cause: DefectCategory, on: u64, due: u64) -> String {
     let of_these = if on == due { String::new() } else { format!(" on {on}") };
     format!(",{of_these} because {}", in_sentence(cause.in_words()))
 }
@@ -89,23 +94,25 @@ fn counted_owners(count: usize) -> String {
 }
 
 /// The subject of the audit: the list, the registry, or both.
-pub(super) fn subject(report: &Report) -> Vec<Piece<'_>> {
+pub(super) fn subject(report: &AuditReport) -> Vec<TextRun<'_>> {
     let list = report.list.file.as_deref();
     let registry = report.scope.registry.as_ref().map(|registry| registry.manifest.as_str());
     match (list, registry) {
-        (Some(list), None) => vec![foreign(list)],
-        (None, Some(registry)) => vec![plain("the registry "), foreign(registry)],
-        (Some(list), Some(registry)) => vec![foreign(list), plain(" and the registry "), foreign(registry)],
-        (None, None) => vec![plain("a list of names")],
+        (Some(list), None) => vec![untrusted_run(list)],
+        (None, Some(registry)) => vec![plain_run("the registry "), untrusted_run(registry)],
+        (Some(list), Some(registry)) => {
+            vec![untrusted_run(list), plain_run(" and the registry "), untrusted_run(registry)]
+        }
+        (None, None) => vec![plain_run("a list of names")],
     }
 }
 
 /// The rules, network and time of the audit.
-pub(super) fn circumstances(report: &Report) -> Vec<Vec<Piece<'_>>> {
+pub(super) fn circumstances(report: &AuditReport) -> Vec<Vec<TextRun<'_>>> {
     let scope = &report.scope;
-    let mut facts = vec![vec![plain("by the rules "), foreign(&scope.profile.id)]];
-    facts.extend(report.blocks().map(|blocks| vec![plain(blocks)]));
-    facts.extend(report.counts.checked.map(|(first, _)| vec![plain(day(first))]));
+    let mut facts = vec![vec![plain_run("by the rules "), untrusted_run(&scope.profile.id)]];
+    facts.extend(report.blocks().map(|blocks| vec![plain_run(blocks)]));
+    facts.extend(report.counts.checked.map(|(first, _)| vec![plain_run(day(first))]));
     facts
 }
 
@@ -114,39 +121,39 @@ pub(super) fn day(at: jiff::Timestamp) -> String {
     at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
-pub(super) fn listed(items: &[String]) -> Vec<Piece<'_>> {
+pub(super) fn item_list(items: &[String]) -> Vec<TextRun<'_>> {
     let mut pieces = Vec::new();
     for item in items {
         if !pieces.is_empty() {
-            pieces.push(plain(", "));
+            pieces.push(plain_run(", "));
         }
-        pieces.push(foreign(item));
+        pieces.push(untrusted_run(item));
     }
     pieces
 }
 
 /// `shown`, the first of `all` names.
-pub(super) fn some_names(shown: &[String], all: u64) -> Vec<Piece<'_>> {
-    let mut pieces = listed(shown);
+pub(super) fn some_names(shown: &[String], all: u64) -> Vec<TextRun<'_>> {
+    let mut pieces = item_list(shown);
     let more = all.saturating_sub(u64::try_from(shown.len()).unwrap_or(u64::MAX));
     if more > 0 {
-        pieces.push(plain(format!(" and {more} more")));
+        pieces.push(plain_run(format!(" and {more} more")));
     }
     pieces
 }
 
 /// The other names with the same findings as the article.
-pub(super) fn same_findings(shown: &[String], others: u64) -> Vec<Piece<'_>> {
-    let mut pieces = vec![plain("Same findings: ")];
+pub(super) fn same_findings(shown: &[String], others: u64) -> Vec<TextRun<'_>> {
+    let mut pieces = vec![plain_run("Same findings: ")];
     pieces.extend(some_names(shown, others));
-    pieces.push(plain(". The values below are those of the first name; the JSON form has all values."));
+    pieces.push(plain_run(". The values below are those of the first name; the JSON form has all values."));
     pieces
 }
 
 /// The findings of a row selected by `picked`: a point for each code, failures first.
-pub(super) fn points<'a>(row: &'a Row, picked: &dyn Fn(&Reason) -> bool) -> Vec<Point<'a>> {
+pub(super) fn points<'a>(row: &'a AuditRow, picked: &dyn Fn(&Reason) -> bool) -> Vec<BulletPoint<'a>> {
     let mut points = Vec::new();
-    for effect in [Effect::Fail, Effect::Unknown, Effect::Warn] {
+    for effect in [ReasonEffect::Fail, ReasonEffect::Unknown, ReasonEffect::Warn] {
         for code in row.codes(effect) {
             let having = |reason: &&Reason| reason.code == code && reason.effect == effect && picked(reason);
             let reasons: Vec<&Reason> = row.reasons.iter().filter(having).collect();
@@ -159,37 +166,37 @@ pub(super) fn points<'a>(row: &'a Row, picked: &dyn Fn(&Reason) -> bool) -> Vec<
 }
 
 /// All `reasons` with one code: its meaning once, then the locations.
-fn point<'a>(code: Code, effect_: Effect, reasons: &[&'a Reason]) -> Point<'a> {
-    let mut head = vec![Piece::Code(code, effect_), plain(format!(" ({}", effect(effect_)))];
-    for rule in rules(reasons.iter().copied()) {
-        head.extend([plain(", "), foreign(rule)]);
+fn point<'a>(code: ReasonCode, effect_: ReasonEffect, reasons: &[&'a Reason]) -> BulletPoint<'a> {
+    let mut head = vec![TextRun::Code(code, effect_), plain_run(format!(" ({}", effect(effect_)))];
+    for rule in distinct_requirements(reasons.iter().copied()) {
+        head.extend([plain_run(", "), untrusted_run(rule)]);
     }
-    head.push(plain(format!("): {}", code.entry().title)));
+    head.push(plain_run(format!("): {}", code.entry().title)));
     let (bare, detailed): (Vec<&Reason>, Vec<&Reason>) = reasons.iter().partition(|reason| values(reason).is_empty());
     let mut lines = Vec::new();
-    let mut places = vec![plain("at ")];
+    let mut places = vec![plain_run("at ")];
     for place in bare.iter().filter_map(|reason| reason.place.as_deref()) {
         if places.len() > 1 {
-            places.push(plain(", "));
+            places.push(plain_run(", "));
         }
-        places.push(foreign(place));
+        places.push(untrusted_run(place));
     }
     if places.len() > 1 {
         lines.push(places);
     }
     lines.extend(detailed.into_iter().map(detail));
-    Point { head, lines }
+    BulletPoint { head, lines }
 }
 
 /// The location and the values of a reason.
-fn detail(reason: &Reason) -> Vec<Piece<'_>> {
+fn detail(reason: &Reason) -> Vec<TextRun<'_>> {
     let mut line = Vec::new();
     if let Some(place) = &reason.place {
-        line.extend([plain("at "), foreign(place), plain(": ")]);
+        line.extend([plain_run("at "), untrusted_run(place), plain_run(": ")]);
     }
     for (number, (what, value)) in values(reason).into_iter().enumerate() {
         let comma = if number == 0 { "" } else { ", " };
-        line.extend([plain(format!("{comma}{what} ")), foreign(value)]);
+        line.extend([plain_run(format!("{comma}{what} ")), untrusted_run(value)]);
     }
     line
 }
@@ -202,30 +209,31 @@ fn values(reason: &Reason) -> Vec<(&'static str, &str)> {
 }
 
 /// The digests of the card's bytes by source, if the sources differ.
-pub(super) fn digests(drift: &Drift) -> Option<Point<'static>> {
+pub(super) fn digests(drift: &SourceComparison) -> Option<BulletPoint<'static>> {
     if !drift.content_differs() {
         return None;
     }
     let digests = [("TXT claims", drift.claimed), ("HTTPS served", drift.served), ("IPFS proved", drift.proven)];
     let known = digests.into_iter().filter_map(|(what, digest)| Some((what, digest?)));
-    let lines = known.map(|(what, digest)| vec![plain(format!("{what} ")), foreign(digest.to_string())]).collect();
-    Some(Point { head: vec![plain("The card's bytes, by source:")], lines })
+    let lines =
+        known.map(|(what, digest)| vec![plain_run(format!("{what} ")), untrusted_run(digest.to_string())]).collect();
+    Some(BulletPoint { head: vec![plain_run("The card's bytes, by source:")], lines })
 }
 
 /// Counts the items that fit within a bound, and those that do not.
-pub(super) struct Quota {
+pub(super) struct ItemQuota {
     left: usize,
     /// The items beyond the bound.
     pub(super) over: u64,
 }
 
-impl Quota {
-    pub(super) const fn of(most: usize) -> Self {
+impl ItemQuota {
+    pub(super) const fn with_limit(most: usize) -> Self {
         Self { left: most, over: 0 }
     }
 
     /// Whether the next item is within the bound.
-    pub(super) const fn take(&mut self) -> bool {
+    pub(super) const fn try_take(&mut self) -> bool {
         if self.left > 0 {
             self.left -= 1;
             return true;

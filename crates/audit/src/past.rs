@@ -8,19 +8,19 @@ use jiff::Timestamp;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::known::{CarriedOver, DecidedState, NameSnapshot};
-use super::layers::SchemaRow;
+use super::known::{CarriedOverFacts, DecidedState, NameSnapshot};
+use super::layers::SchemaAuditRow;
 use super::list_digest;
-use super::row::{MAX_REASONS_PER_ROW, MEMBERS, Row, Rows, is_of_registry};
-use super::scope::{ListOfNames, SCHEMA, Scope};
+use super::row::{AuditRow, AuditRows, MAX_REASONS_PER_ROW, MEMBERS, is_registry_code};
+use super::scope::{AuditScope, AuditedNameList, SCHEMA};
 use super::waiver::Waivers;
 use clresolve_core::digest::{Digest, Digester};
-use clresolve_core::reason::{self, Code, Effect, Step};
-use clresolve_core::state::State;
-use clresolve_core::text::{Foreign, excerpt};
+use clresolve_core::reason::{self, ReasonCode, ReasonEffect, ResolutionStep};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::{UntrustedText, excerpt};
 use clresolve_verdict::check::edition;
-use clresolve_verdict::evidence::edition::Edition;
-use clresolve_verdict::verdict::Tool;
+use clresolve_verdict::evidence::edition::CardEdition;
+use clresolve_verdict::verdict::ToolVersion;
 
 /// Maximum length of a report, in bytes: some hundred thousand names.
 pub const MAX_REPORT_BYTES: u64 = 1 << 30;
@@ -33,13 +33,13 @@ pub(super) const END: &[u8] = b"}\n";
 
 /// The parts of a report that a later one is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Past {
+pub struct ComparableReport {
     /// The question and the rules.
-    pub scope: Scope,
+    pub scope: AuditScope,
     /// Whether the report contains every name of the list.
     pub complete: bool,
     /// The names. If a name occurs twice, the first row counts.
-    pub names: BTreeMap<String, PastName>,
+    pub names: BTreeMap<String, ComparableName>,
     /// When the report was written. `None` in reports of older versions, and for an audit without a report yet.
     pub generated_at: Option<Timestamp>,
     /// The times of the first and the last block; only of a report that was read.
@@ -51,36 +51,36 @@ pub struct Past {
     /// Number of trusted, untrusted and indeterminate rows.
     pub states: [u64; 3],
     /// The published schemas of the layers, if they were checked.
-    pub schema_layers: Option<Vec<SchemaRow>>,
+    pub schema_layers: Option<Vec<SchemaAuditRow>>,
 }
 
 /// A name in an earlier report.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct PastName {
+pub struct ComparableName {
     normalized: Option<String>,
     input: String,
     input_digest: Option<Digest>,
     /// The state.
-    pub state: State,
-    reasons: Vec<PastReason>,
+    pub state: TrustState,
+    reasons: Vec<ComparableReason>,
     /// The kept facts besides the verdict.
     #[serde(flatten)]
     pub known: NameSnapshot,
-    carried: Option<CarriedOver>,
+    carried: Option<CarriedOverFacts>,
     checked_at: Option<String>,
     unchanged_since: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-struct PastReason {
-    code: Code,
-    effect: Effect,
+struct ComparableReason {
+    code: ReasonCode,
+    effect: ReasonEffect,
 }
 
 /// Why a report is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PastError {
+pub enum AuditReportError {
     /// An I/O error.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] io::Error),
@@ -110,13 +110,13 @@ pub enum PastError {
     Schema(String),
 }
 
-impl Past {
+impl ComparableReport {
     /// Reads a report.
     ///
     /// # Errors
-    /// [`PastError`]
-    pub fn read(report: impl BufRead + Seek) -> Result<Self, PastError> {
-        let (document, digest): (Document<Vec<PastName>>, _) = Document::read(report)?;
+    /// [`AuditReportError`]
+    pub fn read(report: impl BufRead + Seek) -> Result<Self, AuditReportError> {
+        let (document, digest): (AuditReportDocument<Vec<ComparableName>>, _) = AuditReportDocument::read(report)?;
         let mut past = Self {
             generated_at: document.generated_at,
             checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
@@ -132,16 +132,16 @@ impl Past {
     ///
     /// # Errors
     /// If a row cannot be read.
-    pub fn of(scope: &Scope, complete: bool, rows: &dyn Rows) -> io::Result<Self> {
+    pub fn from_rows(scope: &AuditScope, complete: bool, rows: &dyn AuditRows) -> io::Result<Self> {
         let mut past = Self::empty(scope.clone(), complete);
-        rows.each(&mut |row| {
+        rows.for_each_row(&mut |row| {
             past.add(row.into());
             Ok(())
         })?;
         Ok(past)
     }
 
-    const fn empty(scope: Scope, complete: bool) -> Self {
+    const fn empty(scope: AuditScope, complete: bool) -> Self {
         Self {
             scope,
             complete,
@@ -155,24 +155,28 @@ impl Past {
         }
     }
 
-    fn add(&mut self, name: PastName) {
+    fn add(&mut self, name: ComparableName) {
         self.rows += 1;
         self.states[name.state as usize] += 1;
         // The row of an unreadable registry is not about a name, so it is neither added nor removed.
-        if !name.reasons.iter().any(|reason| is_of_registry(reason.code)) {
+        if !name.reasons.iter().any(|reason| is_registry_code(reason.code)) {
             self.names.entry(name.key()).or_insert(name);
         }
     }
 }
 
-impl From<&Row> for PastName {
-    fn from(row: &Row) -> Self {
+impl From<&AuditRow> for ComparableName {
+    fn from(row: &AuditRow) -> Self {
         Self {
             normalized: row.normalized.clone(),
             input: row.input.clone(),
             input_digest: row.input_digest,
             state: row.state,
-            reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code, effect: reason.effect }).collect(),
+            reasons: row
+                .reasons
+                .iter()
+                .map(|reason| ComparableReason { code: reason.code, effect: reason.effect })
+                .collect(),
             known: row.known.clone(),
             carried: row.carried.clone(),
             checked_at: row.checked_at.clone(),
@@ -181,31 +185,31 @@ impl From<&Row> for PastName {
     }
 }
 
-impl Row {
-    /// Like [`Row::follow`], with the row of the same name in an earlier report, if there is one.
-    pub fn follow_in(&mut self, earlier: &Past) {
+impl AuditRow {
+    /// Like [`AuditRow::carry_over_from`], with the row of the same name in an earlier report, if there is one.
+    pub fn carry_over_from_report(&mut self, earlier: &ComparableReport) {
         if let Some(before) = earlier.names.get(&self.key()).filter(|_| !self.is_unreadable()) {
-            self.follow(before);
+            self.carry_over_from(before);
         }
     }
 
     /// Compares the row with that of an earlier audit, and copies what this audit could not read or decide.
-    pub fn follow(&mut self, earlier: &PastName) {
+    pub fn carry_over_from(&mut self, earlier: &ComparableName) {
         if let Some(before) = &earlier.known.edition {
-            self.hold_against(before);
+            self.add_succession_findings(before);
         }
-        let members = self.known.complete_from(&earlier.known);
-        let state = if self.state == State::Indeterminate { earlier.decided() } else { None };
-        let is_same =
-            self.known == earlier.known && state.or_else(|| DecidedState::of(self.state)) == earlier.decided();
-        self.carried = (state.is_some() || !members.is_empty()).then_some(CarriedOver { state, members });
+        let members = self.known.copy_missing_from(&earlier.known);
+        let state = if self.state == TrustState::Indeterminate { earlier.last_decided_state() } else { None };
+        let is_same = self.known == earlier.known
+            && state.or_else(|| DecidedState::from_state(self.state)) == earlier.last_decided_state();
+        self.carried = (state.is_some() || !members.is_empty()).then_some(CarriedOverFacts { state, members });
         self.unchanged_since = if is_same { earlier.known_since() } else { None };
     }
 
     /// Adds findings on the card as the successor of the one in an earlier audit (CL-69).
-    fn hold_against(&mut self, before: &Edition) {
+    fn add_succession_findings(&mut self, before: &CardEdition) {
         let Some(now) = &self.known.edition else { return };
-        for reason in edition::since(before, now) {
+        for reason in edition::check_succession(before, now) {
             if self.reasons.iter().any(|known| known.code == reason.code) {
                 continue;
             }
@@ -219,8 +223,8 @@ impl Row {
     }
 }
 
-impl PastName {
-    /// The key in reports: [`Row::key`].
+impl ComparableName {
+    /// The key in reports: [`AuditRow::key`].
     fn key(&self) -> String {
         self.normalized.clone().unwrap_or_else(|| list_digest::key(&self.input, self.input_digest))
     }
@@ -231,23 +235,23 @@ impl PastName {
     }
 
     /// The last decided state: from this audit, or the most recent earlier one that decided the name.
-    pub fn decided(&self) -> Option<DecidedState> {
-        DecidedState::of(self.state).or_else(|| self.carried.as_ref()?.state)
+    pub fn last_decided_state(&self) -> Option<DecidedState> {
+        DecidedState::from_state(self.state).or_else(|| self.carried.as_ref()?.state)
     }
 
     /// The distinct codes of its findings, sorted by slug. Findings of a comparison with an earlier card are not
     /// included: they disappear with the next comparison although nothing changes.
-    pub fn codes(&self) -> Vec<Code> {
-        self.codes_where(|reason| reason.code.entry().step != Step::Continuity)
+    pub fn codes(&self) -> Vec<ReasonCode> {
+        self.codes_where(|reason| reason.code.entry().step != ResolutionStep::Continuity)
     }
 
     /// The distinct codes that make it untrusted, sorted by slug.
-    pub fn failures(&self) -> Vec<Code> {
-        self.codes_where(|reason| reason.effect == Effect::Fail)
+    pub fn failures(&self) -> Vec<ReasonCode> {
+        self.codes_where(|reason| reason.effect == ReasonEffect::Fail)
     }
 
-    fn codes_where(&self, is_wanted: impl Fn(&PastReason) -> bool) -> Vec<Code> {
-        let mut codes: Vec<Code> =
+    fn codes_where(&self, is_wanted: impl Fn(&ComparableReason) -> bool) -> Vec<ReasonCode> {
+        let mut codes: Vec<ReasonCode> =
             self.reasons.iter().filter(|reason| is_wanted(reason)).map(|reason| reason.code).collect();
         codes.sort_unstable_by_key(|code| code.slug());
         codes.dedup();
@@ -259,25 +263,25 @@ impl PastName {
 /// duplicate members are rejected.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Document<R, D = IgnoredAny, C = IgnoredAny> {
+pub(super) struct AuditReportDocument<R, D = IgnoredAny, C = IgnoredAny> {
     schema: String,
-    pub(super) tool: Tool,
+    pub(super) tool: ToolVersion,
     #[serde(default)]
     pub(super) generated_at: Option<Timestamp>,
     #[serde(rename = "block_time", default)]
     _block_time: IgnoredAny,
     pub(super) complete: bool,
     pub(super) warning: Option<String>,
-    pub(super) scope: Scope,
+    pub(super) scope: AuditScope,
     #[serde(default)]
-    pub(super) list: ListOfNames,
+    pub(super) list: AuditedNameList,
     #[serde(default)]
     pub(super) flags: Vec<String>,
-    pub(super) counts: Counts,
+    pub(super) counts: AuditCountsDocument,
     #[serde(default)]
     pub(super) waivers: Waivers,
     #[serde(default)]
-    pub(super) schema_layers: Option<Vec<SchemaRow>>,
+    pub(super) schema_layers: Option<Vec<SchemaAuditRow>>,
     #[serde(rename = "reasons")]
     _reasons: IgnoredAny,
     pub(super) rows: R,
@@ -293,14 +297,14 @@ pub(super) struct Document<R, D = IgnoredAny, C = IgnoredAny> {
     _digest: IgnoredAny,
 }
 
-impl<R, D, C> Document<R, D, C>
+impl<R, D, C> AuditReportDocument<R, D, C>
 where
     R: DeserializeOwned,
     D: DeserializeOwned,
     C: DeserializeOwned,
 {
     /// Reads a report, and returns it with the digest of its lines.
-    pub(super) fn read(mut report: impl BufRead + Seek) -> Result<(Self, Digest), PastError> {
+    pub(super) fn read(mut report: impl BufRead + Seek) -> Result<(Self, Digest), AuditReportError> {
         let digest = check_digest(&mut report)?;
         report.seek(SeekFrom::Start(0))?;
         check_members(&mut report)?;
@@ -310,21 +314,22 @@ where
 }
 
 /// Checks the members of a report and of its rows, without keeping them.
-fn check_members(report: impl BufRead) -> Result<(), PastError> {
-    let document: Document<Vec<RowMembers>> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
-    if document.schema == SCHEMA { Ok(()) } else { Err(PastError::Schema(document.schema)) }
+fn check_members(report: impl BufRead) -> Result<(), AuditReportError> {
+    let document: AuditReportDocument<Vec<RowMemberValidator>> =
+        serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
+    if document.schema == SCHEMA { Ok(()) } else { Err(AuditReportError::Schema(document.schema)) }
 }
 
 /// A row with known members and without duplicates. It takes no memory, and its values are ignored.
-struct RowMembers;
+struct RowMemberValidator;
 
-impl<'de> Deserialize<'de> for RowMembers {
+impl<'de> Deserialize<'de> for RowMemberValidator {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Self)
     }
 }
 
-impl<'de> Visitor<'de> for RowMembers {
+impl<'de> Visitor<'de> for RowMemberValidator {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -335,7 +340,7 @@ impl<'de> Visitor<'de> for RowMembers {
         let mut seen = BTreeSet::new();
         while let Some(member) = row.next_key::<String>()? {
             let Some(known) = MEMBERS.iter().find(|known| **known == member) else {
-                return Err(A::Error::custom(format_args!("unknown field `{}` of a row", Foreign::new(&member))));
+                return Err(A::Error::custom(format_args!("unknown field `{}` of a row", UntrustedText::new(&member))));
             };
             if !seen.insert(*known) {
                 return Err(A::Error::duplicate_field(known));
@@ -347,26 +352,26 @@ impl<'de> Visitor<'de> for RowMembers {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Counts {
+pub(super) struct AuditCountsDocument {
     pub(super) listed_again: u64,
-    checked: Option<CheckedSpan>,
+    checked: Option<CheckTimeSpan>,
 }
 
 /// Time of the first and of the last check.
 #[derive(Deserialize)]
-struct CheckedSpan {
+struct CheckTimeSpan {
     first: Timestamp,
     last: Timestamp,
 }
 
 /// Checks and returns the digest of the lines. Only the end of the report may follow it.
-fn check_digest(report: &mut impl BufRead) -> Result<Digest, PastError> {
+fn check_digest(report: &mut impl BufRead) -> Result<Digest, AuditReportError> {
     let mut report = report.take(MAX_REPORT_BYTES);
     let (mut lines, mut line) = (Digester::default(), Vec::new());
     let digest_line = loop {
         line.clear();
         if report.read_until(b'\n', &mut line)? == 0 {
-            return Err(PastError::Cut);
+            return Err(AuditReportError::Cut);
         }
         if let Some(digest) = line.strip_prefix(DIGEST_LINE.as_bytes()) {
             break digest;
@@ -374,16 +379,16 @@ fn check_digest(report: &mut impl BufRead) -> Result<Digest, PastError> {
         lines.update(&line);
     };
     let counted = lines.digest();
-    let Some(written) = digest_line.strip_suffix(b"\n") else { return Err(PastError::Cut) };
+    let Some(written) = digest_line.strip_suffix(b"\n") else { return Err(AuditReportError::Cut) };
     if written != format!("\"{counted}\"").as_bytes() && !clresolve_core::mutant!("changed-reports") {
         let written = excerpt(&String::from_utf8_lossy(written));
-        return Err(PastError::Changed { written, counted });
+        return Err(AuditReportError::Changed { written, counted });
     }
     let mut end = Vec::new();
     report.take(END.len() as u64 + 1).read_to_end(&mut end)?;
     match end {
         end if end == END || clresolve_core::mutant!("reports-go-on-behind-their-digest") => Ok(counted),
-        end if END.starts_with(&end) => Err(PastError::Cut),
-        _ => Err(PastError::Continued),
+        end if END.starts_with(&end) => Err(AuditReportError::Cut),
+        _ => Err(AuditReportError::Continued),
     }
 }

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use clresolve_core::reason::Step;
+use clresolve_core::reason::ResolutionStep;
 use clresolve_verdict::verdict::Verdict;
 
 /// The registry whose names are audited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Registry {
+pub struct AuditedRegistry {
     /// The manifest's location, without user info, query and fragment.
     pub manifest: String,
     /// The digest of the manifest.
@@ -19,7 +19,7 @@ pub struct Registry {
     pub entries: u64,
 }
 
-impl Registry {
+impl AuditedRegistry {
     /// The manifest, and who vouches for it.
     pub(super) fn in_words(&self) -> String {
         let proof = if self.proven { "proven by its CID" } else { "not proven by a CID" };
@@ -29,19 +29,19 @@ impl Registry {
 
 /// Registry and chain, for one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listing {
+pub struct RegistryListing {
     /// The first entry of the manifest with the name, from 1; `None` without one.
     pub entry: Option<u64>,
     /// Whether the list contains the name. If so, the row's `line` refers to the list.
     pub in_list: bool,
     /// Whether the name is an agent on the chain.
-    pub on_chain: Presence,
+    pub on_chain: AgentPresence,
 }
 
 /// Whether a name is an agent on the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Presence {
+pub enum AgentPresence {
     /// The name has records of an agent.
     Agent,
     /// The name has no holder, or none of these records.
@@ -51,13 +51,13 @@ pub enum Presence {
     Unknown,
 }
 
-impl Presence {
+impl AgentPresence {
     /// The presence according to a verdict's evidence.
-    pub fn of(verdict: &Verdict) -> Self {
+    pub fn from_verdict(verdict: &Verdict) -> Self {
         if verdict.name.normalized.is_none() {
             return Self::Absent;
         }
-        let step = verdict.steps.iter().find(|report| report.step == Step::Records);
+        let step = verdict.steps.iter().find(|report| report.step == ResolutionStep::Records);
         match step.and_then(|step| Some((step.evidence["answer"].as_str()?, &step.evidence["records"]))) {
             None => Self::Unknown,
             Some(("records", records)) if has_agent_records(records) => Self::Agent,
@@ -74,7 +74,7 @@ fn has_agent_records(records: &Value) -> bool {
 
 /// A disagreement between registry and chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) enum Finding {
+pub(super) enum RegistryFinding {
     /// The registry lists a name that is not an agent on the chain.
     #[serde(rename = "not-on-chain")]
     AbsentOnChain,
@@ -86,16 +86,16 @@ pub(super) enum Finding {
     Unknown,
 }
 
-impl Finding {
+impl RegistryFinding {
     /// Every finding, in the order of reports.
     pub(super) const ALL: [Self; 3] = [Self::AbsentOnChain, Self::Unlisted, Self::Unknown];
 
-    pub(super) const fn of(listing: Listing) -> Option<Self> {
+    pub(super) const fn from_listing(listing: RegistryListing) -> Option<Self> {
         match (listing.entry, listing.on_chain) {
-            (Some(_), Presence::Absent) => Some(Self::AbsentOnChain),
-            (None, Presence::Agent) => Some(Self::Unlisted),
-            (_, Presence::Unknown) => Some(Self::Unknown),
-            (Some(_), Presence::Agent) | (None, Presence::Absent) => None,
+            (Some(_), AgentPresence::Absent) => Some(Self::AbsentOnChain),
+            (None, AgentPresence::Agent) => Some(Self::Unlisted),
+            (_, AgentPresence::Unknown) => Some(Self::Unknown),
+            (Some(_), AgentPresence::Agent) | (None, AgentPresence::Absent) => None,
         }
     }
 
@@ -120,34 +120,34 @@ impl Finding {
 
 /// The number of names with each finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RegistryCounts {
+pub struct RegistryFindingCounts {
     agreeing: u64,
-    findings: [u64; Finding::ALL.len()],
+    findings: [u64; RegistryFinding::ALL.len()],
 }
 
-impl RegistryCounts {
-    pub(super) fn add(&mut self, listing: Listing) {
-        match Finding::of(listing) {
+impl RegistryFindingCounts {
+    pub(super) fn add(&mut self, listing: RegistryListing) {
+        match RegistryFinding::from_listing(listing) {
             Some(finding) => self.findings[finding as usize] += 1,
             None => self.agreeing += u64::from(listing.entry.is_some()),
         }
     }
 
     /// Number of names that are in the registry and agents on the chain.
-    pub(super) const fn agreeing(&self) -> u64 {
+    pub(super) const fn agreeing_names(&self) -> u64 {
         self.agreeing
     }
 
-    pub(super) const fn of(&self, finding: Finding) -> u64 {
+    pub(super) const fn finding_count(&self, finding: RegistryFinding) -> u64 {
         self.findings[finding as usize]
     }
 
-    pub(super) fn sentence(&self, registry: &Registry) -> String {
+    pub(super) fn sentence(&self, registry: &AuditedRegistry) -> String {
         let entries =
             if registry.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", registry.entries) };
         let mut parts = vec![format!("{} on the chain as an agent", self.agreeing)];
-        let found = Finding::ALL.into_iter().filter(|finding| self.of(*finding) > 0);
-        parts.extend(found.map(|finding| format!("{} {}", self.of(finding), finding.in_words())));
+        let found = RegistryFinding::ALL.into_iter().filter(|finding| self.finding_count(*finding) > 0);
+        parts.extend(found.map(|finding| format!("{} {}", self.finding_count(finding), finding.in_words())));
         format!("The registry has {entries}: {}.", parts.join("; "))
     }
 }

@@ -4,93 +4,99 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::duty::{host_is_at_fault, is_askers_slip};
-use super::governance_log::{Action, DRAFT, Form, LogKind, NOTHING};
-use super::words::rules;
-use super::{MAX_NAME_BYTES, Report, Row};
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
+use super::duty::{host_is_at_fault, only_asker_can_fix};
+use super::governance_log::{DRAFT, GovernanceAction, GovernanceEventKind, GovernanceLogFormat, NOTHING};
+use super::words::distinct_requirements;
+use super::{AuditReport, AuditRow, MAX_NAME_BYTES};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
 
 /// A draft of one row of the log, in either form. A person decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Draft {
+pub struct LogRowDraft {
     /// The day of the block.
     pub date: String,
     /// The name.
     pub subject: String,
     /// The kind; for a report always an incident.
-    pub kind: LogKind,
+    pub kind: GovernanceEventKind,
     /// The action; the plain form omits it.
-    pub action: Action,
+    pub action: GovernanceAction,
     /// The proposed decision, in Markdown.
     pub decision: String,
     /// The reasons, in Markdown.
     pub reason: String,
 }
 
-impl Draft {
+impl LogRowDraft {
     /// The draft for an untrusted name; `None` for other states, for a line that is not a name, and without a block to
     /// date it.
-    pub fn of(report: &Report, row: &Row) -> Option<Self> {
-        if row.state != State::Untrusted || row.is_unreadable() {
+    pub fn from_row(report: &AuditReport, row: &AuditRow) -> Option<Self> {
+        if row.state != TrustState::Untrusted || row.is_unreadable() {
             return None;
         }
         Some(Self {
             date: day(report, row)?,
             subject: row.key(),
-            kind: LogKind::Incident,
-            action: Action::of([Effect::Fail, Effect::Warn].into_iter().flat_map(|effect| row.codes(effect))),
+            kind: GovernanceEventKind::Incident,
+            action: GovernanceAction::from_codes(
+                [ReasonEffect::Fail, ReasonEffect::Warn].into_iter().flat_map(|effect| row.codes(effect)),
+            ),
             decision: decision(row),
             reason: reason(report, row),
         })
     }
 
     /// The row as a line of Markdown without its line end, not yet approved.
-    pub fn markdown(&self, form: Form) -> String {
-        let subject = Foreign::new(&self.subject).at_most(2 * MAX_NAME_BYTES).markdown();
+    pub fn markdown(&self, form: GovernanceLogFormat) -> String {
+        let subject = UntrustedText::new(&self.subject).with_limit(2 * MAX_NAME_BYTES).markdown();
         let cell = |text: &str| text.replace('|', "\\|").replace(['\r', '\n'], " ");
         let [date, decision, reason] = [&self.date, &self.decision, &self.reason].map(|text| cell(text));
         match form {
-            Form::Published => {
-                let (action, mark) = (self.action.as_str(), self.kind.mark());
+            GovernanceLogFormat::Published => {
+                let (action, mark) = (self.action.as_str(), self.kind.reason_prefix());
                 format!("| {date} | {subject} | {action} | {mark}{reason} | {decision} | {NOTHING} |")
             }
-            Form::Plain => format!("| {date} | {subject} | {} | {decision} | {reason} |", self.kind.as_str()),
+            GovernanceLogFormat::Plain => {
+                format!("| {date} | {subject} | {} | {decision} | {reason} |", self.kind.as_str())
+            }
         }
     }
 }
 
-impl Action {
+impl GovernanceAction {
     /// The action on a listed name whose findings have these codes.
-    pub(super) fn of(codes: impl IntoIterator<Item = Code>) -> Self {
-        let ends = |code| matches!(code, Code::StatusDeprecated | Code::StatusWithdrawn | Code::StatusRevoked);
+    pub(super) fn from_codes(codes: impl IntoIterator<Item = ReasonCode>) -> Self {
+        let ends = |code| {
+            matches!(code, ReasonCode::StatusDeprecated | ReasonCode::StatusWithdrawn | ReasonCode::StatusRevoked)
+        };
         if codes.into_iter().any(ends) { Self::Deprecated } else { Self::Updated }
     }
 }
 
 /// The day of the row's block, or of the last one of the report.
-fn day(report: &Report, row: &Row) -> Option<String> {
+fn day(report: &AuditReport, row: &AuditRow) -> Option<String> {
     let at = row.checked_at.as_deref().and_then(|at| at.parse().ok());
     at.or_else(|| report.block_time()).map(super::page::day)
 }
 
-fn decision(row: &Row) -> String {
-    let failing = row.codes(Effect::Fail);
-    if is_askers_slip(&failing) {
+fn decision(row: &AuditRow) -> String {
+    let failing = row.codes(ReasonEffect::Fail);
+    if only_asker_can_fix(&failing) {
         return format!("{DRAFT} take the name off the list, or correct its spelling");
     }
     let mut duties: Vec<String> =
-        row.txt.iter().map(|line| format!("set {}", Foreign::new(&line.to_string()).markdown())).collect();
+        row.txt.iter().map(|line| format!("set {}", UntrustedText::new(&line.to_string()).markdown())).collect();
     if host_is_at_fault(row) {
         duties.push("restored the released bytes at the card's URL".to_owned());
     }
     let settled = |reason: &Reason| {
         let by_record = row.txt.iter().any(|line| reason.place.as_ref() == Some(&line.key));
-        let by_bytes = matches!(reason.code, Code::ChecksumMismatch | Code::CidMismatch);
+        let by_bytes = matches!(reason.code, ReasonCode::ChecksumMismatch | ReasonCode::CidMismatch);
         by_record || (by_bytes && !duties.is_empty())
     };
-    let mut failures = row.reasons.iter().filter(|reason| reason.effect == Effect::Fail);
+    let mut failures = row.reasons.iter().filter(|reason| reason.effect == ReasonEffect::Fail);
     if duties.is_empty() {
         duties.push("corrected what it published".to_owned());
     } else if row.more_reasons > 0 || !failures.all(settled) {
@@ -99,31 +105,32 @@ fn decision(row: &Row) -> String {
     format!("{DRAFT} not to be called or paid until its publisher has {}", duties.join(" and "))
 }
 
-fn reason(report: &Report, row: &Row) -> String {
+fn reason(report: &AuditReport, row: &AuditRow) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for code in row.codes(Effect::Fail) {
-        let having = row.reasons.iter().filter(|reason| reason.code == code && reason.effect == Effect::Fail);
-        let rules: Vec<&str> = rules(having).into_iter().filter(|rule| is_plain(rule)).collect();
+    for code in row.codes(ReasonEffect::Fail) {
+        let having = row.reasons.iter().filter(|reason| reason.code == code && reason.effect == ReasonEffect::Fail);
+        let rules: Vec<&str> =
+            distinct_requirements(having).into_iter().filter(|rule| needs_no_escaping(rule)).collect();
         if rules.is_empty() {
             parts.push(code.to_string());
         } else {
             parts.push(format!("{code} ({})", rules.join(", ")));
         }
     }
-    let mut text = format!("{}; {}", parts.join(", "), Foreign::new(&report.scope.profile.id).markdown());
+    let mut text = format!("{}; {}", parts.join(", "), UntrustedText::new(&report.scope.profile.id).markdown());
     if let Some(block) = row.block {
         let _ = write!(text, ", block {block}");
     }
     for profile in &row.near_misses {
-        let _ = write!(text, ", trusted under {}", Foreign::new(profile).markdown());
+        let _ = write!(text, ", trusted under {}", UntrustedText::new(profile).markdown());
     }
-    if let Some(conclusion) = row.conclusion.as_deref().filter(|text| is_plain(text)) {
+    if let Some(conclusion) = row.conclusion.as_deref().filter(|text| needs_no_escaping(text)) {
         let _ = write!(text, ", conclusion {conclusion}");
     }
     text
 }
 
 /// Whether a text needs no escaping in Markdown. A stored report may contain any text as a rule or digest.
-fn is_plain(text: &str) -> bool {
+fn needs_no_escaping(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':'))
 }

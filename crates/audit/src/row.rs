@@ -2,17 +2,17 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::drift::{self, Drift, TxtLine};
-use super::known::{CarriedOver, NameSnapshot};
+use super::drift::{self, SourceComparison, TextRecordFix};
+use super::known::{CarriedOverFacts, NameSnapshot};
 use super::list_digest;
-use super::on_chain::Fact;
-use super::registry::Listing;
+use super::on_chain::OnChainFact;
+use super::registry::RegistryListing;
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::state::State;
-use clresolve_core::text::{clipped, is_unsafe};
-use clresolve_verdict::card::Card;
-use clresolve_verdict::evidence::edition::Edition;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::{is_unsafe, truncate_bytes};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::evidence::edition::CardEdition;
 use clresolve_verdict::verdict::Verdict;
 
 /// Maximum number of reasons kept per verdict. Honest cards have a handful of defects; hostile ones can have hundreds,
@@ -50,7 +50,7 @@ pub(super) const MEMBERS: [&str; 22] = [
 
 /// The part of a verdict that the report keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct AuditRow {
     /// The line of the list, from 1. For a name that only the registry has: the number of its entry after the list's
     /// lines.
     pub line: u64,
@@ -62,7 +62,7 @@ pub struct Row {
     /// The normal form, if there is one.
     pub normalized: Option<String>,
     /// The state.
-    pub state: State,
+    pub state: TrustState,
     /// One plain sentence.
     pub summary: String,
     /// The reasons of the verdict, at most `MAX_REASONS_PER_ROW`.
@@ -70,9 +70,9 @@ pub struct Row {
     /// The number of reasons beyond that.
     pub more_reasons: usize,
     /// The comparison of records, host, IPFS and manifest.
-    pub drift: Drift,
+    pub drift: SourceComparison,
     /// The text records to set, if the CID proves their values.
-    pub txt: Vec<TxtLine>,
+    pub txt: Vec<TextRecordFix>,
     /// Other profiles under which the same evidence is trusted.
     pub near_misses: Vec<String>,
     /// The block at which the records were read.
@@ -86,26 +86,26 @@ pub struct Row {
     pub known: NameSnapshot,
     /// The parts copied from an earlier audit, because this one could not read or decide them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<CarriedOver>,
+    pub carried: Option<CarriedOverFacts>,
     /// Since when no audit saw a change: the time of the block of the first audit with the same facts, if each later
     /// audit was given the previous report (`--since`). RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged_since: Option<String>,
     /// Comparison of registry and chain, if a registry is audited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub registry: Option<Listing>,
+    pub registry: Option<RegistryListing>,
 }
 
-impl Row {
+impl AuditRow {
     /// The row of the verdict on the name at `line`.
-    pub fn of(line: u64, verdict: &Verdict) -> Self {
-        let drift = Drift::of(verdict);
-        let (input, input_digest) = kept_input(&verdict.name.input);
+    pub fn from_verdict(line: u64, verdict: &Verdict) -> Self {
+        let drift = SourceComparison::from_verdict(verdict);
+        let (input, input_digest) = truncate_input(&verdict.name.input);
         Self {
             line,
             input,
             input_digest,
-            known: NameSnapshot::of(verdict, &drift),
+            known: NameSnapshot::from_verdict(verdict, &drift),
             carried: None,
             unchanged_since: None,
             registry: None,
@@ -126,8 +126,8 @@ impl Row {
     /// Adds the edition of the proven card, if there is one.
     #[must_use]
     pub fn with_card(mut self, bytes: Option<&[u8]>) -> Self {
-        let card = bytes.and_then(|bytes| Some((Card::parse(bytes).ok()?, Digest::of(bytes))));
-        self.known.edition = card.map(|(card, digest)| Edition::of(&card, digest));
+        let card = bytes.and_then(|bytes| Some((AgentCard::parse(bytes).ok()?, Digest::compute(bytes))));
+        self.known.edition = card.map(|(card, digest)| CardEdition::from_card(&card, digest));
         self
     }
 
@@ -136,14 +136,14 @@ impl Row {
     pub fn unreadable(line: u64, start: &str, whole: Option<Digest>, why: &str) -> Self {
         Self {
             line,
-            input: clipped(start, MAX_NAME_BYTES),
+            input: truncate_bytes(start, MAX_NAME_BYTES),
             input_digest: whole,
             normalized: None,
-            state: State::Untrusted,
+            state: TrustState::Untrusted,
             summary: format!("This is not an ENS name: {why}."),
-            reasons: vec![Reason::new(Code::NameInvalid).observed(why)],
+            reasons: vec![Reason::new(ReasonCode::NameInvalid).observed(why)],
             more_reasons: 0,
-            drift: Drift::default(),
+            drift: SourceComparison::default(),
             txt: Vec::new(),
             near_misses: Vec::new(),
             block: None,
@@ -158,11 +158,11 @@ impl Row {
 
     /// The row of an unreadable registry, which replaces those of its names: `start` is the part of its location to
     /// show, `whole` the digest of the location if it is longer, `code` the finding and `why` the cause.
-    pub fn of_registry(line: u64, start: &str, whole: Option<Digest>, code: Code, why: &str) -> Self {
+    pub fn unreadable_registry(line: u64, start: &str, whole: Option<Digest>, code: ReasonCode, why: &str) -> Self {
         let reason = Reason::new(code).observed(why);
-        let is_contradicted = reason.effect == Effect::Fail;
+        let is_contradicted = reason.effect == ReasonEffect::Fail;
         Self {
-            state: if is_contradicted { State::Untrusted } else { State::Indeterminate },
+            state: if is_contradicted { TrustState::Untrusted } else { TrustState::Indeterminate },
             summary: format!("The registry cannot be read: {why}."),
             reasons: vec![reason],
             ..Self::unreadable(line, start, whole, why)
@@ -170,8 +170,8 @@ impl Row {
     }
 
     /// The finding on the registry, if this is its row.
-    pub(super) fn registry_fault(&self) -> Option<Code> {
-        self.reasons.iter().map(|reason| reason.code).find(|code| is_of_registry(*code))
+    pub(super) fn registry_fault(&self) -> Option<ReasonCode> {
+        self.reasons.iter().map(|reason| reason.code).find(|code| is_registry_code(*code))
     }
 
     /// The name to show: the normal form, or the typed text.
@@ -190,8 +190,8 @@ impl Row {
     }
 
     /// A note if a fact on the chain was copied from the previous report; otherwise empty.
-    pub(super) fn as_of(&self, fact: Fact) -> &'static str {
-        let is_carried = self.carried.as_ref().is_some_and(|carried| carried.has(fact));
+    pub(super) fn copied_note(&self, fact: OnChainFact) -> &'static str {
+        let is_carried = self.carried.as_ref().is_some_and(|carried| carried.contains_fact(fact));
         if is_carried { AS_OF_BEFORE } else { "" }
     }
 
@@ -221,7 +221,7 @@ impl Row {
     }
 
     /// The distinct codes with an effect.
-    pub fn codes(&self, effect: Effect) -> Vec<Code> {
+    pub fn codes(&self, effect: ReasonEffect) -> Vec<ReasonCode> {
         let mut codes = Vec::new();
         for reason in self.reasons.iter().filter(|reason| reason.effect == effect) {
             if !codes.contains(&reason.code) {
@@ -233,15 +233,15 @@ impl Row {
 
     /// Whether the report contains more about the name than the table's row.
     pub(super) fn has_findings(&self) -> bool {
-        self.state != State::Trusted || self.drift.differs()
+        self.state != TrustState::Trusted || self.drift.differs()
     }
 
     /// Equal for names whose findings differ only in values. `None` for a line that is not a name.
-    pub(super) fn kind_of_findings(&self) -> Option<Digest> {
+    pub(super) fn findings_digest(&self) -> Option<Digest> {
         self.normalized.as_ref().filter(|_| self.has_findings())?;
         let findings: Vec<_> = self.reasons.iter().map(|reason| (reason.effect, reason.code, &reason.place)).collect();
         let kind = (self.state, findings, self.more_reasons, self.drift.agreements(), &self.near_misses);
-        Some(Digest::of(format!("{kind:?}").as_bytes()))
+        Some(Digest::compute(format!("{kind:?}").as_bytes()))
     }
 }
 
@@ -249,28 +249,28 @@ impl Row {
 pub(super) const AS_OF_BEFORE: &str = "as of the previous report";
 
 /// Whether a code concerns an unreadable registry.
-pub(super) const fn is_of_registry(code: Code) -> bool {
-    matches!(code, Code::RegistryUnreachable | Code::RegistryMalformed)
+pub(super) const fn is_registry_code(code: ReasonCode) -> bool {
+    matches!(code, ReasonCode::RegistryUnreachable | ReasonCode::RegistryMalformed)
 }
 
 /// A text truncated for a row, and the digest of the whole text if it was longer.
-pub fn kept_input(text: &str) -> (String, Option<Digest>) {
-    let start = clipped(text, MAX_NAME_BYTES);
-    let whole = (start != text).then(|| Digest::of(text.as_bytes()));
+pub fn truncate_input(text: &str) -> (String, Option<Digest>) {
+    let start = truncate_bytes(text, MAX_NAME_BYTES);
+    let whole = (start != text).then(|| Digest::compute(text.as_bytes()));
     (start, whole)
 }
 
 /// The rows of a report in the order of the list. They can be iterated several times.
-pub trait Rows {
+pub trait AuditRows {
     /// Passes each row to `see`.
     ///
     /// # Errors
     /// If a row cannot be read, or the error of `see`.
-    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()>;
+    fn for_each_row(&self, see: &mut dyn FnMut(&AuditRow) -> io::Result<()>) -> io::Result<()>;
 }
 
-impl Rows for Vec<Row> {
-    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
+impl AuditRows for Vec<AuditRow> {
+    fn for_each_row(&self, see: &mut dyn FnMut(&AuditRow) -> io::Result<()>) -> io::Result<()> {
         self.iter().try_for_each(see)
     }
 }

@@ -5,40 +5,42 @@ use std::io::{self, Write};
 use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
 use serde_json::{Value, json};
 
-use super::json::{List, line};
+use super::json::{JsonArrayWriter, line};
 use super::waiver::{Waiver, WaiverStatus};
-use super::{Report, Row, Rows};
+use super::{AuditReport, AuditRow, AuditRows};
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::text::Foreign;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::text::UntrustedText;
 
 /// Identifies a finding across audits by name, code, location and its index among equal ones.
 const FINGERPRINT: &str = "clresolve/finding/v1";
 
-pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
     let rules = rules(report);
     writeln!(out, "{{\n\"$schema\": {},\n\"version\": {},", line(&SCHEMA)?, line(&VERSION)?)?;
     let mut tool = tool(rules.iter().copied());
     for member in ["version", "semanticVersion"] {
-        tool["driver"][member] = Foreign::new(&report.tool.version).to_string().into();
+        tool["driver"][member] = UntrustedText::new(&report.tool.version).to_string().into();
     }
     writeln!(out, "\"runs\": [{{\n\"tool\": {},", line(&tool)?)?;
     writeln!(out, "\"invocations\": [{}],", line(&invocation(report))?)?;
     writeln!(out, "\"properties\": {},", line(&properties(report)?)?)?;
-    let mut list = List::start(out, "results")?;
-    rows.each(&mut |row| (0..row.reasons.len()).try_for_each(|index| list.push(&result(report, &rules, row, index))))?;
+    let mut list = JsonArrayWriter::start(out, "results")?;
+    rows.for_each_row(&mut |row| {
+        (0..row.reasons.len()).try_for_each(|index| list.push(&result(report, &rules, row, index)))
+    })?;
     list.end("\n}]\n}")
 }
 
 /// The distinct codes of the report.
-fn rules(report: &Report) -> Vec<Code> {
-    let mut rules: Vec<Code> = report.counts.groups().into_iter().map(|group| group.code).collect();
+fn rules(report: &AuditReport) -> Vec<ReasonCode> {
+    let mut rules: Vec<ReasonCode> = report.counts.sorted_summaries().into_iter().map(|group| group.code).collect();
     rules.sort_unstable_by_key(|code| code.slug());
     rules.dedup();
     rules
 }
 
-fn invocation(report: &Report) -> Value {
+fn invocation(report: &AuditReport) -> Value {
     let notice = |level: &str, text: &str| json!({"level": level, "message": message(text, None, None)});
     let cut = report.warning.iter().map(|warning| notice("error", warning));
     let idle = report.waivers.all().iter().filter(|applied| applied.status != WaiverStatus::Accepted);
@@ -48,7 +50,7 @@ fn invocation(report: &Report) -> Value {
 }
 
 /// The scope and rules of the audit, and its times.
-fn properties(report: &Report) -> io::Result<Value> {
+fn properties(report: &AuditReport) -> io::Result<Value> {
     let mut properties = serde_json::to_value(&report.scope)?;
     properties["generated_at"] = json!(report.generated_at);
     properties["block_time"] = json!(report.block_time());
@@ -56,11 +58,11 @@ fn properties(report: &Report) -> io::Result<Value> {
 }
 
 /// The reason of a row at `index`.
-fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
+fn result(report: &AuditReport, rules: &[ReasonCode], row: &AuditRow, index: usize) -> Value {
     let reason = &row.reasons[index];
     let sentence = format!("{}: {}", row.name(), reason.message);
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": row.name(), "kind": "resource"}]});
-    if let Some(physical) = physical(report, row) {
+    if let Some(physical) = physical_location(report, row) {
         location["physicalLocation"] = physical;
     }
     let mut result = json!({
@@ -74,7 +76,7 @@ fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
     });
     // Either every result of a run has `suppressions`, or none has (SARIF 3.27.23).
     if !report.waivers.all().is_empty() {
-        let accepting = report.waivers.accepting(row, reason);
+        let accepting = report.waivers.accepting_waiver(row, reason);
         result["suppressions"] = accepting.into_iter().map(suppression).collect();
     }
     result
@@ -82,11 +84,11 @@ fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
 
 fn suppression(waiver: &Waiver) -> Value {
     let justification = format!("{} (until {})", waiver.reason, waiver.until);
-    json!({"kind": "external", "status": "accepted", "justification": Foreign::new(&justification).to_string()})
+    json!({"kind": "external", "status": "accepted", "justification": UntrustedText::new(&justification).to_string()})
 }
 
 /// The location in the list's file. Entries of a registry have no line.
-fn physical(report: &Report, row: &Row) -> Option<Value> {
+fn physical_location(report: &AuditReport, row: &AuditRow) -> Option<Value> {
     if row.registry_fault().is_some() {
         return None;
     }
@@ -98,9 +100,9 @@ fn physical(report: &Report, row: &Row) -> Option<Value> {
     Some(json!({"artifactLocation": {"uri": list}, "region": {"startLine": row.line}}))
 }
 
-fn fingerprint(row: &Row, index: usize) -> String {
+fn fingerprint(row: &AuditRow, index: usize) -> String {
     let Reason { code, place, .. } = &row.reasons[index];
     let same = row.reasons[..index].iter().filter(|other| other.code == *code && other.place == *place).count();
     let finding = [row.name(), code.slug(), place.as_deref().unwrap_or_default(), &same.to_string()].join("\0");
-    Digest::of(finding.as_bytes()).hex()
+    Digest::compute(finding.as_bytes()).hex()
 }

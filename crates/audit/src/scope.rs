@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::registry::Registry;
+use super::registry::AuditedRegistry;
 use clresolve_core::digest::Digest;
-use clresolve_core::reading::{Grade, GradeDemand};
+use clresolve_core::reading::{ProofGrade, ProofGradeDemand};
 use clresolve_core::text::excerpt;
-use clresolve_verdict::verdict::{Depth, Pinned};
+use clresolve_verdict::verdict::{PinnedDocument, ResolutionDepth};
 
 /// The schema identifier of the report's JSON form.
 pub const SCHEMA: &str = "clresolve.audit/1";
 
 /// The scope and rules of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scope {
+pub struct AuditScope {
     /// `mainnet`, `sandbox`, or the name from the configuration.
     pub world: String,
     /// CAIP-2 identifier of the chain.
@@ -21,28 +21,28 @@ pub struct Scope {
     /// The block selector.
     pub block: String,
     /// The profile.
-    pub profile: Pinned,
+    pub profile: PinnedDocument,
     /// Its manifests.
-    pub manifests: Vec<Pinned>,
+    pub manifests: Vec<PinnedDocument>,
     /// The depth of the audit.
-    pub depth: Depth,
+    pub depth: ResolutionDepth,
     /// Other settings that decide states; `None` in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub demands: Option<Demands>,
+    pub demands: Option<AuditSettings>,
     /// The audited registry, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub registry: Option<Registry>,
+    pub registry: Option<AuditedRegistry>,
     /// Whether the schema layers are checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schema_layers: bool,
 }
 
-impl Scope {
+impl AuditScope {
     /// The first part that differs from another scope, ignoring the block.
-    pub fn other_part(&self, scope: &Self) -> Option<&'static str> {
+    pub fn first_difference(&self, scope: &Self) -> Option<&'static str> {
         let Self { world, chain, block: _, profile, manifests, depth, demands, registry, schema_layers } = self;
-        let digest = |registry: &Option<Registry>| registry.as_ref().map(|registry| registry.digest.clone());
-        let proof = |demands: &Option<Demands>| demands.as_ref().map(|demands| (demands.proof, demands.agree));
+        let digest = |registry: &Option<AuditedRegistry>| registry.as_ref().map(|registry| registry.digest.clone());
+        let proof = |demands: &Option<AuditSettings>| demands.as_ref().map(|demands| (demands.proof, demands.agree));
         let same = [
             ("world", *world == scope.world),
             ("chain", *chain == scope.chain),
@@ -60,9 +60,9 @@ impl Scope {
 
 /// The settings besides profile and depth that decide states.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Demands {
+pub struct AuditSettings {
     /// The required proof of each chain response.
-    pub proof: Grade,
+    pub proof: ProofGrade,
     /// Number of endpoints of different operators that must agree on the response, or on the header against which it
     /// is proven. 0 if the light client alone proves the header.
     pub agree: usize,
@@ -70,14 +70,14 @@ pub struct Demands {
     pub settings: String,
 }
 
-impl Demands {
+impl AuditSettings {
     /// The settings for the configured proof.
-    pub fn of(proof: GradeDemand, settings: String) -> Self {
+    pub fn from_grade_demand(proof: ProofGradeDemand, settings: String) -> Self {
         let (proof, agree) = match proof {
-            GradeDemand::SingleRpc => (Grade::SingleRpc, 1),
-            GradeDemand::Quorum(agree) => (Grade::Quorum, agree),
-            GradeDemand::StateProof(agree) => (Grade::StateProof, agree),
-            GradeDemand::ConsensusProof(agree) => (Grade::ConsensusProof, agree),
+            ProofGradeDemand::SingleRpc => (ProofGrade::SingleRpc, 1),
+            ProofGradeDemand::Quorum(agree) => (ProofGrade::Quorum, agree),
+            ProofGradeDemand::StateProof(agree) => (ProofGrade::StateProof, agree),
+            ProofGradeDemand::ConsensusProof(agree) => (ProofGrade::ConsensusProof, agree),
         };
         Self { proof, agree, settings }
     }
@@ -85,16 +85,16 @@ impl Demands {
     pub(super) fn in_words(&self) -> String {
         let Self { proof, agree, .. } = self;
         match proof {
-            Grade::Quorum => format!("quorum: {agree} endpoints of different operators agree"),
-            Grade::StateProof if *agree > 1 => {
+            ProofGrade::Quorum => format!("quorum: {agree} endpoints of different operators agree"),
+            ProofGrade::StateProof if *agree > 1 => {
                 format!("state-proof: computed from proven state, under a header that {agree} endpoints have")
             }
-            Grade::StateProof => "state-proof: computed from proven state, under one endpoint's header".to_owned(),
-            Grade::ConsensusProof if *agree > 0 => format!(
+            ProofGrade::StateProof => "state-proof: computed from proven state, under one endpoint's header".to_owned(),
+            ProofGrade::ConsensusProof if *agree > 0 => format!(
                 "consensus-proof: computed from proven state, under a header that validators signed and {agree} \
                  endpoints have"
             ),
-            Grade::ConsensusProof => {
+            ProofGrade::ConsensusProof => {
                 "consensus-proof: computed from proven state, under a header that validators signed".to_owned()
             }
             _ => "single-rpc: one endpoint's word".to_owned(),
@@ -104,7 +104,7 @@ impl Demands {
 
 /// The audited list, as named in the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListOfNames {
+pub struct AuditedNameList {
     /// The file with the names, as a URI reference. `None` if the names came from standard input.
     pub file: Option<String>,
     /// The digest of the list ([`ListDigester`](crate::list_digest::ListDigester)). `None` if the audit did not read
@@ -114,7 +114,7 @@ pub struct ListOfNames {
 
 /// How an audit ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum AuditEnding {
     /// Every name has a row.
     Complete,
     /// Interrupted: later names have no row, or the schema layers were not completely checked.
@@ -127,7 +127,7 @@ pub enum Ending {
     RegistryUnread(String),
 }
 
-impl Ending {
+impl AuditEnding {
     /// Whether every name that could be read has a row.
     pub const fn has_all_rows(&self) -> bool {
         matches!(self, Self::Complete | Self::RegistryUnread(_))

@@ -5,20 +5,21 @@ use std::io::{BufRead, Seek};
 use serde::de::Error as _;
 
 use super::counts::AuditCounts;
-use super::difference::Difference;
-use super::document::Report;
-use super::history::PastCounts;
-use super::past::{Document, PastError};
-use super::row::Row;
+use super::difference::AuditDifference;
+use super::document::AuditReport;
+use super::history::ReportStateCounts;
+use super::past::{AuditReportDocument, AuditReportError};
+use super::row::AuditRow;
 use super::waiver::MAX_WAIVERS;
 
-impl Report {
+impl AuditReport {
     /// Reads a report and all its rows into memory. Rendering them yields the same bytes as rendering the original.
     ///
     /// # Errors
-    /// [`PastError`]
-    pub fn read(report: impl BufRead + Seek) -> Result<(Self, Vec<Row>), PastError> {
-        let (document, _): (Document<Vec<Row>, Option<Difference>, PastCounts>, _) = Document::read(report)?;
+    /// [`AuditReportError`]
+    pub fn read(report: impl BufRead + Seek) -> Result<(Self, Vec<AuditRow>), AuditReportError> {
+        let (document, _): (AuditReportDocument<Vec<AuditRow>, Option<AuditDifference>, ReportStateCounts>, _) =
+            AuditReportDocument::read(report)?;
         if document.waivers.all().len() > MAX_WAIVERS {
             return Err(serde_json::Error::custom(format_args!("it has more than {MAX_WAIVERS} waivers")).into());
         }

@@ -12,33 +12,33 @@ mod waivers;
 
 use serde_json::{Value, json};
 
-use super::difference::{Change, Kind};
-use super::drift::TxtLine;
+use super::difference::{AuditChange, AuditChangeKind};
+use super::drift::TextRecordFix;
 use super::*;
 use clresolve_core::digest::Digest;
-use clresolve_core::reading::{Grade, GradeDemand, Proof};
-use clresolve_core::reason::{Code, Effect, Reason, Step};
-use clresolve_core::state::{NearMiss, State};
+use clresolve_core::reading::{ProofGrade, ProofGradeDemand, ProofStrength};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, ResolutionStep};
+use clresolve_core::state::{ProfileNearMiss, TrustState};
 use clresolve_verdict::verdict::{
-    self, Anchor, AnchorBlock, CardDigest, Depth, Freshness, Identity, Name, Pinned, ProfileUsed, Served, Status,
-    StepReport, Tool, Verdict,
+    self, AgentIdentity, AnchorBlock, AppliedProfile, CardReference, ChainAnchor, Freshness, PinnedDocument,
+    RequestedName, ResolutionDepth, StepReport, StepStatus, ToolVersion, Verdict, VerdictCopyKind,
 };
 
 /// Foreign text with a special character for every format.
 const HOSTILE: &str = "=x|`a`\n# <script>alert(1)</script>\u{202e}\"'[l](http://e)\\,&";
 
 fn digest(content: &str) -> String {
-    Digest::of(content.as_bytes()).to_string()
+    Digest::compute(content.as_bytes()).to_string()
 }
 
 /// A trusted verdict whose sources all contain `card`.
 fn trusted() -> Verdict {
-    let step = |step: &Step| StepReport {
+    let step = |step: &ResolutionStep| StepReport {
         step: *step,
-        status: if *step == Step::Continuity { Status::Skip } else { Status::Pass },
+        status: if *step == ResolutionStep::Continuity { StepStatus::Skip } else { StepStatus::Pass },
         evidence: match step {
-            Step::Records => json!({"records": {"cl.checksum.agentcard": digest("card")}}),
-            Step::FetchHttps | Step::FetchIpfs => json!({"sha256": digest("card")}),
+            ResolutionStep::Records => json!({"records": {"cl.checksum.agentcard": digest("card")}}),
+            ResolutionStep::FetchHttps | ResolutionStep::FetchIpfs => json!({"sha256": digest("card")}),
             _ => json!({}),
         },
         ms: 0,
@@ -47,16 +47,16 @@ fn trusted() -> Verdict {
         schema: verdict::SCHEMA.to_owned(),
         id: digest("id"),
         conclusion: digest("conclusion"),
-        name: Name { input: "a.eth".to_owned(), normalized: Some("a.eth".to_owned()), node: None },
-        state: State::Trusted,
+        name: RequestedName { input: "a.eth".to_owned(), normalized: Some("a.eth".to_owned()), node: None },
+        state: TrustState::Trusted,
         summary: "The binding of a.eth is real.".to_owned(),
-        reasons: vec![Reason::new(Code::SingleRpc)],
-        identity: Some(Identity {
+        reasons: vec![Reason::new(ReasonCode::SingleRpc)],
+        identity: Some(AgentIdentity {
             entry: Some("x402://a.eth/summarize/v1".to_owned()),
-            card: CardDigest { sha256: Digest::of(b"card").hex(), ..CardDigest::default() },
-            ..Identity::default()
+            card: CardReference { sha256: Digest::compute(b"card").hex(), ..CardReference::default() },
+            ..AgentIdentity::default()
         }),
-        anchor: Some(Anchor {
+        anchor: Some(ChainAnchor {
             world: "sandbox".to_owned(),
             chain: "eip155:31337".to_owned(),
             block: AnchorBlock {
@@ -68,87 +68,90 @@ fn trusted() -> Verdict {
             resolver: None,
             wildcard: None,
             offchain: false,
-            proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false },
+            proof: ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: false },
             records_digest: None,
         }),
-        profile: ProfileUsed {
+        profile: AppliedProfile {
             id: "agent-cards/1.0.0".to_owned(),
-            depth: Depth::Schemas,
+            depth: ResolutionDepth::Schemas,
             digest: digest("profile"),
             manifests: Vec::new(),
             near_misses: Vec::new(),
         },
-        steps: Step::WALK.iter().map(step).collect(),
+        steps: ResolutionStep::WALK.iter().map(step).collect(),
         freshness: Freshness {
             checked_at: "2026-11-20T10:10:00.5Z".parse().unwrap(),
             fresh_until: "2026-11-20T10:11:00Z".parse().unwrap(),
             retry_after: None,
             confirmed: None,
-            served: Served::Fresh,
+            served: VerdictCopyKind::Fresh,
         },
-        tool: Tool::default(),
+        tool: ToolVersion::default(),
     }
 }
 
 /// Such a verdict with `reasons`, of which one is a failure.
 fn failing(reasons: impl IntoIterator<Item = Reason>) -> Verdict {
     let mut verdict = trusted();
-    verdict.state = State::Untrusted;
+    verdict.state = TrustState::Untrusted;
     verdict.reasons = reasons.into_iter().collect();
     for reason in &verdict.reasons {
         let step = verdict.steps.iter_mut().find(|step| step.step == reason.step).expect("every step is there");
-        step.status = Status::Fail;
+        step.status = StepStatus::Fail;
     }
     verdict
 }
 
-fn see(verdict: &mut Verdict, step: Step, evidence: Value) {
+fn see(verdict: &mut Verdict, step: ResolutionStep, evidence: Value) {
     let report = verdict.steps.iter_mut().find(|report| report.step == step).expect("every step is there");
     report.evidence = evidence;
 }
 
 /// The checksum record contains another digest.
 fn wrong_checksum() -> Verdict {
-    let mut verdict = failing([Reason::new(Code::ChecksumMismatch).at("https, ipfs").observed(digest("card"))]);
-    see(&mut verdict, Step::Records, json!({"records": {"cl.checksum.agentcard": digest("other")}}));
+    let mut verdict =
+        failing([Reason::new(ReasonCode::ChecksumMismatch).at_place("https, ipfs").observed(digest("card"))]);
+    see(&mut verdict, ResolutionStep::Records, json!({"records": {"cl.checksum.agentcard": digest("other")}}));
     verdict
 }
 
 fn changed_host() -> Verdict {
-    let mut verdict =
-        failing([Reason::new(Code::ChecksumMismatch).at("https"), Reason::new(Code::CidMismatch).at("https")]);
-    see(&mut verdict, Step::FetchHttps, json!({"sha256": digest("other")}));
+    let mut verdict = failing([
+        Reason::new(ReasonCode::ChecksumMismatch).at_place("https"),
+        Reason::new(ReasonCode::CidMismatch).at_place("https"),
+    ]);
+    see(&mut verdict, ResolutionStep::FetchHttps, json!({"sha256": digest("other")}));
     verdict
 }
 
-fn hostile() -> Row {
-    let mut row = Row::unreadable(3, HOSTILE, None, HOSTILE);
-    row.reasons[0] = row.reasons[0].clone().at(HOSTILE).expected(HOSTILE).fix(HOSTILE).message(HOSTILE);
+fn hostile() -> AuditRow {
+    let mut row = AuditRow::unreadable(3, HOSTILE, None, HOSTILE);
+    row.reasons[0] = row.reasons[0].clone().at_place(HOSTILE).expected(HOSTILE).fix(HOSTILE).message(HOSTILE);
     row.near_misses = vec![HOSTILE.to_owned()];
     row
 }
 
-fn report(rows: &[Row], ending: Ending) -> Report {
+fn report(rows: &[AuditRow], ending: AuditEnding) -> AuditReport {
     report_under("agent-cards/1.0.0", rows, ending)
 }
 
-fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
+fn report_under(profile: &str, rows: &[AuditRow], ending: AuditEnding) -> AuditReport {
     let mut counts = AuditCounts::default();
     rows.iter().for_each(|row| counts.add(row));
-    let scope = Scope {
+    let scope = AuditScope {
         world: HOSTILE.to_owned(),
         chain: "eip155:31337".to_owned(),
         block: "finalized".to_owned(),
-        profile: Pinned { id: profile.to_owned(), digest: digest("profile") },
+        profile: PinnedDocument { id: profile.to_owned(), digest: digest("profile") },
         manifests: Vec::new(),
-        depth: Depth::Schemas,
-        demands: Some(Demands::of(GradeDemand::Quorum(2), digest("settings"))),
+        depth: ResolutionDepth::Schemas,
+        demands: Some(AuditSettings::from_grade_demand(ProofGradeDemand::Quorum(2), digest("settings"))),
         registry: None,
         schema_layers: false,
     };
-    let list = ListOfNames { file: Some("names.txt".to_owned()), digest: Some(Digest::of(b"list")) };
-    Report {
-        tool: Tool::default(),
+    let list = AuditedNameList { file: Some("names.txt".to_owned()), digest: Some(Digest::compute(b"list")) };
+    AuditReport {
+        tool: ToolVersion::default(),
         generated_at: None,
         scope,
         counts,
@@ -163,19 +166,19 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
     }
 }
 
-struct Listed<'a>(&'a [Row]);
+struct Listed<'a>(&'a [AuditRow]);
 
-impl Rows for Listed<'_> {
-    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
+impl AuditRows for Listed<'_> {
+    fn for_each_row(&self, see: &mut dyn FnMut(&AuditRow) -> io::Result<()>) -> io::Result<()> {
         self.0.iter().try_for_each(see)
     }
 }
 
-fn written(format: Format, rows: &[Row], ending: Ending) -> String {
+fn written(format: AuditReportFormat, rows: &[AuditRow], ending: AuditEnding) -> String {
     written_as(&report_under(HOSTILE, rows, ending), format, rows)
 }
 
-fn written_as(whole: &Report, format: Format, rows: &[Row]) -> String {
+fn written_as(whole: &AuditReport, format: AuditReportFormat, rows: &[AuditRow]) -> String {
     let mut out = Vec::new();
     whole.write(format, &Listed(rows), &mut out).expect("a vector takes all");
     String::from_utf8(out).expect("a report is UTF-8")
@@ -185,32 +188,34 @@ fn txt(verdict: &Verdict) -> Vec<String> {
     drift::fixing_lines(verdict).iter().map(ToString::to_string).collect()
 }
 
-fn draft(verdict: &Verdict) -> Draft {
-    let row = Row::of(1, verdict);
-    Draft::of(&report(std::slice::from_ref(&row), Ending::Complete), &row).expect("the name is untrusted")
+fn draft(verdict: &Verdict) -> LogRowDraft {
+    let row = AuditRow::from_verdict(1, verdict);
+    LogRowDraft::from_row(&report(std::slice::from_ref(&row), AuditEnding::Complete), &row)
+        .expect("the name is untrusted")
 }
 
 /// The row at `line` of a name whose card has an entry with a forbidden route.
-fn misrouted(line: u64) -> Row {
+fn misrouted(line: u64) -> AuditRow {
     let name = format!("n{line}.eth");
-    let mut verdict = failing([Reason::new(Code::EntryVersionNoncompliant).at("/entry").observed(&name)]);
-    verdict.name = Name { input: name.clone(), normalized: Some(name), node: None };
-    Row::of(line, &verdict)
+    let mut verdict = failing([Reason::new(ReasonCode::EntryVersionNoncompliant).at_place("/entry").observed(&name)]);
+    verdict.name = RequestedName { input: name.clone(), normalized: Some(name), node: None };
+    AuditRow::from_verdict(line, &verdict)
 }
 
 /// The row of a.eth in this state, with this card, held by this account and paid at it.
-fn row_of(state: State, card: &str, account: &str) -> Row {
-    let mut verdict = if state == State::Untrusted { failing([Reason::new(Code::VerbUnknown)]) } else { trusted() };
+fn row_of(state: TrustState, card: &str, account: &str) -> AuditRow {
+    let mut verdict =
+        if state == TrustState::Untrusted { failing([Reason::new(ReasonCode::VerbUnknown)]) } else { trusted() };
     verdict.state = state;
     let evidence = json!({"answer": "records", "holder": account, "addresses": {"60": account}});
-    see(&mut verdict, Step::Records, evidence);
-    see(&mut verdict, Step::FetchIpfs, json!({"sha256": digest(card)}));
-    see(&mut verdict, Step::FetchHttps, json!({"sha256": digest(card)}));
+    see(&mut verdict, ResolutionStep::Records, evidence);
+    see(&mut verdict, ResolutionStep::FetchIpfs, json!({"sha256": digest(card)}));
+    see(&mut verdict, ResolutionStep::FetchHttps, json!({"sha256": digest(card)}));
     let identity = verdict.identity.as_mut().expect("a card was seen");
-    identity.card.sha256 = Digest::of(card.as_bytes()).hex();
+    identity.card.sha256 = Digest::compute(card.as_bytes()).hex();
     identity.version = Some(card.len().to_string());
     verdict.anchor.as_mut().expect("the chain was read").records_digest = Some(digest(&format!("records of {card}")));
-    Row::of(1, &verdict)
+    AuditRow::from_verdict(1, &verdict)
 }
 
 fn fits_schema(report: &Value) -> bool {
@@ -219,11 +224,11 @@ fn fits_schema(report: &Value) -> bool {
 }
 
 /// A name whose records were read, with this evidence.
-fn read_as(evidence: &Value) -> Row {
+fn read_as(evidence: &Value) -> AuditRow {
     let mut verdict = trusted();
     let mut all = json!({"answer": "records", "resolver": "0x01", "expiry": "2030-01-01T00:00:00Z"});
     let more = evidence.as_object().expect("an object").clone();
     all.as_object_mut().expect("an object").extend(more);
-    see(&mut verdict, Step::Records, all);
-    Row::of(1, &verdict)
+    see(&mut verdict, ResolutionStep::Records, all);
+    AuditRow::from_verdict(1, &verdict)
 }

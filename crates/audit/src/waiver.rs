@@ -9,11 +9,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::counts::AuditCounts;
-use super::row::{Row, Rows};
+use super::row::{AuditRow, AuditRows};
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{Code, Effect, MAX_VALUE_BYTES, Reason};
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
+use clresolve_core::reason::{MAX_VALUE_BYTES, Reason, ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
 
 /// Maximum number of waivers of an audit. To accept more findings, audit under another profile.
 pub const MAX_WAIVERS: usize = 1_000;
@@ -28,7 +28,7 @@ pub struct Waiver {
     /// The name, in normal form.
     pub name: EnsName,
     /// The code of the finding.
-    pub code: Code,
+    pub code: ReasonCode,
     /// The place of the finding, byte for byte. `None` if the finding has none.
     #[serde(default, rename = "where")]
     pub place: Option<String>,
@@ -100,7 +100,7 @@ impl Waivers {
     ///
     /// # Errors
     /// If a row cannot be read.
-    pub fn apply(given: Vec<Waiver>, today: Date, rows: &dyn Rows) -> io::Result<Self> {
+    pub fn apply(given: Vec<Waiver>, today: Date, rows: &dyn AuditRows) -> io::Result<Self> {
         let status =
             |waiver: &Waiver| if waiver.until < today { WaiverStatus::Expired } else { WaiverStatus::NoFinding };
         let waivers = given.into_iter().map(|waiver| AppliedWaiver { status: status(&waiver), waiver, findings: 0 });
@@ -108,9 +108,9 @@ impl Waivers {
         if waivers.0.is_empty() {
             return Ok(waivers);
         }
-        rows.each(&mut |row| {
+        rows.for_each_row(&mut |row| {
             let range = waivers.range_of(row);
-            waivers.0[range].iter_mut().for_each(|waiver| waiver.compare(row));
+            waivers.0[range].iter_mut().for_each(|waiver| waiver.update_from_row(row));
             Ok(())
         })?;
         Ok(waivers)
@@ -122,16 +122,16 @@ impl Waivers {
     }
 
     /// The waivers for the name of a row.
-    pub(super) fn of(&self, row: &Row) -> &[AppliedWaiver] {
+    pub(super) fn for_row(&self, row: &AuditRow) -> &[AppliedWaiver] {
         &self.0[self.range_of(row)]
     }
 
     /// The waiver that accepts a finding of a row. `None` if the row does not list all findings of its name.
-    pub(super) fn accepting(&self, row: &Row, reason: &Reason) -> Option<&Waiver> {
+    pub(super) fn accepting_waiver(&self, row: &AuditRow, reason: &Reason) -> Option<&Waiver> {
         if row.more_reasons > 0 {
             return None;
         }
-        let in_force = self.of(row).iter().filter(|applied| applied.status == WaiverStatus::Accepted);
+        let in_force = self.for_row(row).iter().filter(|applied| applied.status == WaiverStatus::Accepted);
         in_force.map(|applied| &applied.waiver).find(|waiver| waiver.covers(reason))
     }
 
@@ -139,31 +139,31 @@ impl Waivers {
     ///
     /// # Errors
     /// If a row cannot be read.
-    pub fn worst_state(&self, counts: &AuditCounts, rows: &dyn Rows) -> io::Result<State> {
+    pub fn worst_state(&self, counts: &AuditCounts, rows: &dyn AuditRows) -> io::Result<TrustState> {
         if self.0.is_empty() {
             return Ok(worst(counts.untrusted > 0, counts.indeterminate > 0));
         }
         let (mut has_untrusted, mut has_indeterminate) = (false, false);
-        rows.each(&mut |row| {
+        rows.for_each_row(&mut |row| {
             let state = self.state_of(row);
-            has_untrusted |= state == State::Untrusted;
-            has_indeterminate |= state == State::Indeterminate;
+            has_untrusted |= state == TrustState::Untrusted;
+            has_indeterminate |= state == TrustState::Indeterminate;
             Ok(())
         })?;
         Ok(worst(has_untrusted, has_indeterminate))
     }
 
     /// The state of a name without its accepted findings.
-    fn state_of(&self, row: &Row) -> State {
-        let is_accepted = |reason: &Reason| self.accepting(row, reason).is_some();
-        if !decisive(row).any(is_accepted) {
+    fn state_of(&self, row: &AuditRow) -> TrustState {
+        let is_accepted = |reason: &Reason| self.accepting_waiver(row, reason).is_some();
+        if !decisive_reasons(row).any(is_accepted) {
             return row.state;
         }
-        let counts = |effect| decisive(row).any(|reason| reason.effect == effect && !is_accepted(reason));
-        worst(counts(Effect::Fail), counts(Effect::Unknown))
+        let counts = |effect| decisive_reasons(row).any(|reason| reason.effect == effect && !is_accepted(reason));
+        worst(counts(ReasonEffect::Fail), counts(ReasonEffect::Unknown))
     }
 
-    fn range_of(&self, row: &Row) -> std::ops::Range<usize> {
+    fn range_of(&self, row: &AuditRow) -> std::ops::Range<usize> {
         let Some(name) = row.normalized.as_deref() else { return 0..0 };
         let first = self.0.partition_point(|applied| applied.waiver.name.as_str() < name);
         let end = self.0.partition_point(|applied| applied.waiver.name.as_str() <= name);
@@ -175,9 +175,9 @@ impl fmt::Display for AppliedWaiver {
     /// Writes one line: the finding, the last day, and whether the waiver has an effect.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Waiver { name, code, place, until, .. } = &self.waiver;
-        write!(f, "waiver of {code} of {}", Foreign::new(name.as_str()))?;
+        write!(f, "waiver of {code} of {}", UntrustedText::new(name.as_str()))?;
         if let Some(place) = place {
-            write!(f, " at {}", Foreign::new(place))?;
+            write!(f, " at {}", UntrustedText::new(place))?;
         }
         write!(f, ", until {until}: {}", self.status.in_words())
     }
@@ -185,7 +185,7 @@ impl fmt::Display for AppliedWaiver {
 
 impl AppliedWaiver {
     /// Updates status and count from a row of the waiver's name.
-    fn compare(&mut self, row: &Row) {
+    fn update_from_row(&mut self, row: &AuditRow) {
         if self.status == WaiverStatus::Expired {
             return;
         }
@@ -194,7 +194,7 @@ impl AppliedWaiver {
             return;
         }
         for reason in
-            row.reasons.iter().filter(|reason| reason.effect == Effect::Fail && reason.code == self.waiver.code)
+            row.reasons.iter().filter(|reason| reason.effect == ReasonEffect::Fail && reason.code == self.waiver.code)
         {
             if self.waiver.covers(reason) {
                 self.status = WaiverStatus::Accepted;
@@ -212,24 +212,24 @@ impl Waiver {
     fn covers(&self, reason: &Reason) -> bool {
         let is_cut = |text: &Option<String>| text.as_deref().is_some_and(|text| text.ends_with(CUT));
         let is_same = reason.code == self.code && reason.place == self.place && reason.observed == self.observed;
-        reason.effect == Effect::Fail && is_same && !is_cut(&reason.place) && !is_cut(&reason.observed)
+        reason.effect == ReasonEffect::Fail && is_same && !is_cut(&reason.place) && !is_cut(&reason.observed)
     }
 }
 
 /// The findings that decide the state of a row.
-fn decisive(row: &Row) -> impl Iterator<Item = &Reason> {
-    row.reasons.iter().filter(|reason| decides(reason))
+fn decisive_reasons(row: &AuditRow) -> impl Iterator<Item = &Reason> {
+    row.reasons.iter().filter(|reason| is_decisive(reason))
 }
 
-fn decides(reason: &Reason) -> bool {
-    matches!(reason.effect, Effect::Fail | Effect::Unknown)
+fn is_decisive(reason: &Reason) -> bool {
+    matches!(reason.effect, ReasonEffect::Fail | ReasonEffect::Unknown)
 }
 
-const fn worst(has_untrusted: bool, has_indeterminate: bool) -> State {
+const fn worst(has_untrusted: bool, has_indeterminate: bool) -> TrustState {
     match (has_untrusted, has_indeterminate) {
-        (true, _) => State::Untrusted,
-        (false, true) => State::Indeterminate,
-        (false, false) => State::Trusted,
+        (true, _) => TrustState::Untrusted,
+        (false, true) => TrustState::Indeterminate,
+        (false, false) => TrustState::Trusted,
     }
 }
 

@@ -1,84 +1,84 @@
 //! Words for codes, effects, actors and chains.
 
-use clresolve_core::reason::{Code, Effect, Fixer, Reason};
-use clresolve_verdict::verdict::Depth;
+use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect};
+use clresolve_verdict::verdict::ResolutionDepth;
 
-pub(super) fn slugs(codes: &[Code], separator: &str) -> String {
+pub(super) fn slugs(codes: &[ReasonCode], separator: &str) -> String {
     codes.iter().map(|code| code.slug()).collect::<Vec<_>>().join(separator)
 }
 
 /// The distinct requirements of reasons.
-pub(super) fn rules<'a>(reasons: impl IntoIterator<Item = &'a Reason>) -> Vec<&'a str> {
+pub(super) fn distinct_requirements<'a>(reasons: impl IntoIterator<Item = &'a Reason>) -> Vec<&'a str> {
     let mut rules: Vec<&str> = reasons.into_iter().filter_map(|reason| reason.requirement.as_deref()).collect();
     rules.sort_unstable();
     rules.dedup();
     rules
 }
 
-pub(super) const fn effect(effect: Effect) -> &'static str {
+pub(super) const fn effect(effect: ReasonEffect) -> &'static str {
     match effect {
-        Effect::Fail => "fail",
-        Effect::Unknown => "unknown",
-        Effect::Warn => "warn",
+        ReasonEffect::Fail => "fail",
+        ReasonEffect::Unknown => "unknown",
+        ReasonEffect::Warn => "warn",
     }
 }
 
 /// The role that can fix a code.
-pub(super) const fn fixer(code: Code) -> &'static str {
+pub(super) const fn fixer(code: ReasonCode) -> &'static str {
     role(code.entry().fixer)
 }
 
 /// The word for who can fix reasons, for people. In an audit, the asker maintains the list.
-pub(super) const fn role_in_words(fixer: Fixer) -> &'static str {
+pub(super) const fn role_in_words(fixer: FixerRole) -> &'static str {
     match fixer {
-        Fixer::Asker => "registry maintainer",
-        Fixer::Publisher | Fixer::Operator | Fixer::Nobody => role(fixer),
+        FixerRole::Asker => "registry maintainer",
+        FixerRole::Publisher | FixerRole::Operator | FixerRole::Nobody => role(fixer),
     }
 }
 
 /// The word for who can fix reasons, for programs.
-pub(super) const fn role(fixer: Fixer) -> &'static str {
+pub(super) const fn role(fixer: FixerRole) -> &'static str {
     match fixer {
-        Fixer::Asker => "asker",
-        Fixer::Publisher => "publisher",
-        Fixer::Operator => "operator",
-        Fixer::Nobody => "nobody",
+        FixerRole::Asker => "asker",
+        FixerRole::Publisher => "publisher",
+        FixerRole::Operator => "operator",
+        FixerRole::Nobody => "nobody",
     }
 }
 
 /// The actor or actors in a sentence.
-pub(super) const fn people(fixer: Fixer) -> &'static str {
+pub(super) const fn actor_noun(fixer: FixerRole) -> &'static str {
     match fixer {
-        Fixer::Asker => "the registry maintainer",
-        Fixer::Publisher => "publishers",
-        Fixer::Operator => "the operator",
-        Fixer::Nobody => "nobody",
+        FixerRole::Asker => "the registry maintainer",
+        FixerRole::Publisher => "publishers",
+        FixerRole::Operator => "the operator",
+        FixerRole::Nobody => "nobody",
     }
 }
 
 /// The role in an audit, after "who"; plural for publishers.
-pub(super) const fn do_together(fixer: Fixer) -> &'static str {
+pub(super) const fn plural_duty_phrase(fixer: FixerRole) -> &'static str {
     match fixer {
-        Fixer::Publisher => "own the names, set their records and host the cards",
-        Fixer::Asker | Fixer::Operator | Fixer::Nobody => does(fixer),
+        FixerRole::Publisher => "own the names, set their records and host the cards",
+        FixerRole::Asker | FixerRole::Operator | FixerRole::Nobody => singular_duty_phrase(fixer),
     }
 }
 
 /// The role in an audit, in the singular.
-pub(super) const fn does(fixer: Fixer) -> &'static str {
+pub(super) const fn singular_duty_phrase(fixer: FixerRole) -> &'static str {
     match fixer {
-        Fixer::Asker => "puts names on the list",
-        Fixer::Publisher => "owns the name, sets its records and hosts the card",
-        Fixer::Operator => "runs this resolver",
-        Fixer::Nobody => "has nothing to do but wait",
+        FixerRole::Asker => "puts names on the list",
+        FixerRole::Publisher => "owns the name, sets its records and hosts the card",
+        FixerRole::Operator => "runs this resolver",
+        FixerRole::Nobody => "has nothing to do but wait",
     }
 }
 
 /// The depth of an audit in words.
-pub(super) const fn depth(depth: Depth) -> &'static str {
+pub(super) const fn depth(depth: ResolutionDepth) -> &'static str {
     match depth {
-        Depth::Identity => "cards checked, schemas not fetched",
-        Depth::Schemas => "cards and their schemas checked",
+        ResolutionDepth::Identity => "cards checked, schemas not fetched",
+        ResolutionDepth::Schemas => "cards and their schemas checked",
     }
 }
 

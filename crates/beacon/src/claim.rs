@@ -6,42 +6,42 @@ use crate::containers::{
     LightClientFinalityUpdate, LightClientHeader, LightClientOptimisticUpdate, LightClientUpdate, SyncAggregate,
     SyncCommittee,
 };
-use crate::error::{HeaderRole, LightClientError};
+use crate::error::{LightClientError, UpdateHeaderRole};
 use crate::hash::is_valid_branch;
 use crate::header::check_header;
 use crate::spec::ChainSpec;
 
 /// A value in the state of the attested header, with the branch that proves it.
 #[derive(Debug)]
-pub(crate) struct InState<'a, T> {
+pub(crate) struct StateFieldProof<'a, T> {
     pub(crate) value: &'a T,
     pub(crate) branch: &'a [B256],
 }
 
-impl<T> Clone for InState<'_, T> {
+impl<T> Clone for StateFieldProof<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for InState<'_, T> {}
+impl<T> Copy for StateFieldProof<'_, T> {}
 
 /// What an update claims.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim<'a> {
+pub(crate) struct LightClientUpdateClaim<'a> {
     pub(crate) attested: &'a LightClientHeader,
-    pub(crate) finalized: Option<InState<'a, LightClientHeader>>,
-    pub(crate) next_committee: Option<InState<'a, SyncCommittee>>,
+    pub(crate) finalized: Option<StateFieldProof<'a, LightClientHeader>>,
+    pub(crate) next_committee: Option<StateFieldProof<'a, SyncCommittee>>,
     pub(crate) aggregate: &'a SyncAggregate,
     pub(crate) signature_slot: u64,
 }
 
-impl<'a> Claim<'a> {
+impl<'a> LightClientUpdateClaim<'a> {
     pub(crate) fn of_update(update: &'a LightClientUpdate) -> Result<Self, LightClientError> {
         Ok(Self {
             attested: &update.attested_header,
-            finalized: finalized(&update.finalized_header, &update.finality_branch)?,
-            next_committee: next_committee(&update.next_sync_committee, &update.next_sync_committee_branch)?,
+            finalized: finalized_header_proof(&update.finalized_header, &update.finality_branch)?,
+            next_committee: next_committee_proof(&update.next_sync_committee, &update.next_sync_committee_branch)?,
             aggregate: &update.sync_aggregate,
             signature_slot: update.signature_slot,
         })
@@ -50,7 +50,7 @@ impl<'a> Claim<'a> {
     pub(crate) fn of_finality_update(update: &'a LightClientFinalityUpdate) -> Result<Self, LightClientError> {
         Ok(Self {
             attested: &update.attested_header,
-            finalized: finalized(&update.finalized_header, &update.finality_branch)?,
+            finalized: finalized_header_proof(&update.finalized_header, &update.finality_branch)?,
             next_committee: None,
             aggregate: &update.sync_aggregate,
             signature_slot: update.signature_slot,
@@ -103,9 +103,9 @@ impl<'a> Claim<'a> {
 
     /// Verifies that the state of the attested header finalizes the finalized header.
     pub(crate) fn check_finality(&self, spec: &ChainSpec) -> Result<(), LightClientError> {
-        let Some(InState { value: header, branch }) = self.finalized else { return Ok(()) };
+        let Some(StateFieldProof { value: header, branch }) = self.finalized else { return Ok(()) };
         let root = finalized_root(header, spec)?;
-        let index = spec.fork_at_slot(self.attested_slot())?.indices().finalized_root;
+        let index = spec.fork_at_slot(self.attested_slot())?.generalized_indices().finalized_root;
         if !is_valid_branch(root, branch, index, self.attested.beacon.state_root)
             && !clresolve_core::mutant!("beacon-finality-branch")
         {
@@ -116,9 +116,9 @@ impl<'a> Claim<'a> {
 
     /// Verifies that the state of the attested header has the next committee.
     pub(crate) fn check_next_committee(&self, spec: &ChainSpec) -> Result<(), LightClientError> {
-        let Some(InState { value: committee, branch }) = self.next_committee else { return Ok(()) };
+        let Some(StateFieldProof { value: committee, branch }) = self.next_committee else { return Ok(()) };
         committee.check_length(spec.preset)?;
-        let index = spec.fork_at_slot(self.attested_slot())?.indices().next_sync_committee;
+        let index = spec.fork_at_slot(self.attested_slot())?.generalized_indices().next_sync_committee;
         if !is_valid_branch(committee.hash_tree_root(), branch, index, self.attested.beacon.state_root)
             && !clresolve_core::mutant!("beacon-next-committee-branch")
         {
@@ -136,16 +136,16 @@ fn finalized_root(header: &LightClientHeader, spec: &ChainSpec) -> Result<B256, 
         }
         return Ok(B256::ZERO);
     }
-    check_header(header, HeaderRole::Finalized, spec)?;
+    check_header(header, UpdateHeaderRole::Finalized, spec)?;
     Ok(header.beacon.hash_tree_root())
 }
 
-fn finalized<'a>(
+fn finalized_header_proof<'a>(
     value: &'a LightClientHeader,
     branch: &'a [B256],
-) -> Result<Option<InState<'a, LightClientHeader>>, LightClientError> {
+) -> Result<Option<StateFieldProof<'a, LightClientHeader>>, LightClientError> {
     if !is_zero(branch) {
-        return Ok(Some(InState { value, branch }));
+        return Ok(Some(StateFieldProof { value, branch }));
     }
     if !value.is_empty() && !clresolve_core::mutant!("beacon-finalized-without-branch") {
         return Err(LightClientError::FinalizedHeaderUnproven);
@@ -153,12 +153,12 @@ fn finalized<'a>(
     Ok(None)
 }
 
-fn next_committee<'a>(
+fn next_committee_proof<'a>(
     value: &'a SyncCommittee,
     branch: &'a [B256],
-) -> Result<Option<InState<'a, SyncCommittee>>, LightClientError> {
+) -> Result<Option<StateFieldProof<'a, SyncCommittee>>, LightClientError> {
     if !is_zero(branch) {
-        return Ok(Some(InState { value, branch }));
+        return Ok(Some(StateFieldProof { value, branch }));
     }
     if !value.is_empty() && !clresolve_core::mutant!("beacon-committee-without-branch") {
         return Err(LightClientError::NextCommitteeUnproven);

@@ -8,11 +8,11 @@ use crate::containers::{
     BeaconBlockHeader, ExecutionPayloadHeader, LightClientBootstrap, LightClientFinalityUpdate, LightClientHeader,
     LightClientOptimisticUpdate, LightClientUpdate, SyncAggregate, SyncCommittee,
 };
-use crate::error::{Container, LightClientError};
-use crate::fork::Fork;
-use crate::hash::depth;
-use crate::spec::{ChainSpec, Preset, supported};
-use crate::ssz::{Reader, Writer};
+use crate::error::{LightClientError, SszContainer};
+use crate::fork::ConsensusFork;
+use crate::hash::node_depth;
+use crate::spec::{BeaconPreset, ChainSpec, require_supported_fork};
+use crate::ssz::{SszReader, SszWriter};
 
 /// Longest JSON of one object in bytes. An update of mainnet has about 70,000, most of them keys in hexadecimal.
 pub const MAX_JSON_BYTES: usize = 256 * 1024;
@@ -28,22 +28,22 @@ const MAX_EXTRA_DATA: usize = 32;
 
 /// What the beacon API serves to light clients. The fork decides the layout: SSZ comes with the header
 /// `Eth-Consensus-Version`, and JSON with the member `version`.
-pub trait LightClientData: Serialize + DeserializeOwned {
+pub trait LightClientCodec: Serialize + DeserializeOwned {
     /// Decodes SSZ, all of it.
     ///
     /// # Errors
     /// [`LightClientError::Ssz`], [`LightClientError::ForkUnsupported`], [`LightClientError::ExtraDataTooLong`].
-    fn from_ssz(bytes: &[u8], fork: Fork, spec: &ChainSpec) -> Result<Self, LightClientError>;
+    fn from_ssz(bytes: &[u8], fork: ConsensusFork, spec: &ChainSpec) -> Result<Self, LightClientError>;
 
     /// Encodes as SSZ.
-    fn to_ssz(&self, fork: Fork) -> Vec<u8>;
+    fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8>;
 
     /// Verifies the lengths that SSZ prescribes and JSON does not.
     ///
     /// # Errors
     /// [`LightClientError::CommitteeSize`], [`LightClientError::BitsLength`], [`LightClientError::BranchLength`],
     /// [`LightClientError::ExtraDataTooLong`].
-    fn check_lengths(&self, fork: Fork, preset: Preset) -> Result<(), LightClientError>;
+    fn check_lengths(&self, fork: ConsensusFork, preset: BeaconPreset) -> Result<(), LightClientError>;
 
     /// Decodes a response of the beacon API: `{"version": …, "data": …}`. Other members are ignored.
     ///
@@ -51,33 +51,33 @@ pub trait LightClientData: Serialize + DeserializeOwned {
     /// [`LightClientError::TooLong`], [`LightClientError::Json`], [`LightClientError::VersionUnknown`],
     /// [`LightClientError::ForkUnsupported`], and those of [`Self::check_lengths`].
     fn from_json(json: &[u8], spec: &ChainSpec) -> Result<Self, LightClientError> {
-        bounded(json, MAX_JSON_BYTES)?;
-        parsed::<Response<IgnoredAny>>(json)?.fork()?;
-        parsed::<Response<Self>>(json)?.checked(spec)
+        check_json_length(json, MAX_JSON_BYTES)?;
+        parse_json::<ForkVersionedDocument<IgnoredAny>>(json)?.fork()?;
+        parse_json::<ForkVersionedDocument<Self>>(json)?.into_checked_data(spec)
     }
 
     /// Encodes as a response of the beacon API.
-    fn to_json(&self, fork: Fork) -> serde_json::Value {
+    fn to_json(&self, fork: ConsensusFork) -> serde_json::Value {
         serde_json::json!({ "version": fork.name(), "data": self })
     }
 }
 
 #[derive(Deserialize)]
-struct Response<T> {
+struct ForkVersionedDocument<T> {
     version: String,
     data: T,
 }
 
-impl<T> Response<T> {
+impl<T> ForkVersionedDocument<T> {
     /// The fork that decides the layout of `data`. An honest node serves layouts that this crate does not know, so this
     /// is called before `data` is parsed.
-    fn fork(&self) -> Result<Fork, LightClientError> {
-        supported(Fork::from_name(&self.version).ok_or(LightClientError::VersionUnknown)?)
+    fn fork(&self) -> Result<ConsensusFork, LightClientError> {
+        require_supported_fork(ConsensusFork::from_name(&self.version).ok_or(LightClientError::VersionUnknown)?)
     }
 }
 
-impl<T: LightClientData> Response<T> {
-    fn checked(self, spec: &ChainSpec) -> Result<T, LightClientError> {
+impl<T: LightClientCodec> ForkVersionedDocument<T> {
+    fn into_checked_data(self, spec: &ChainSpec) -> Result<T, LightClientError> {
         let fork = self.fork()?;
         self.data.check_lengths(fork, spec.preset)?;
         Ok(self.data)
@@ -89,24 +89,24 @@ impl LightClientUpdate {
     /// accepted.
     ///
     /// # Errors
-    /// [`LightClientError::TooManyUpdates`], and those of [`LightClientData::from_json`] for each update.
+    /// [`LightClientError::TooManyUpdates`], and those of [`LightClientCodec::from_json`] for each update.
     pub fn list_from_json(json: &[u8], count: usize, spec: &ChainSpec) -> Result<Vec<Self>, LightClientError> {
         let most = count.min(MAX_UPDATES);
-        bounded(json, most * MAX_JSON_BYTES)?;
-        let versions = parsed::<Vec<Response<IgnoredAny>>>(json)?;
+        check_json_length(json, most * MAX_JSON_BYTES)?;
+        let versions = parse_json::<Vec<ForkVersionedDocument<IgnoredAny>>>(json)?;
         if versions.len() > most {
             return Err(LightClientError::TooManyUpdates { most });
         }
         versions.iter().try_for_each(|response| response.fork().map(drop))?;
-        let responses = parsed::<Vec<Response<Self>>>(json)?;
-        responses.into_iter().map(|response| response.checked(spec)).collect()
+        let responses = parse_json::<Vec<ForkVersionedDocument<Self>>>(json)?;
+        responses.into_iter().map(|response| response.into_checked_data(spec)).collect()
     }
 
     /// Decodes the SSZ response to a request for `count` updates, or fewer: for each its length, a fork digest, and
     /// the update. Nobody signs the digest, so the slot of the attested header decides the layout instead.
     ///
     /// # Errors
-    /// [`LightClientError::TooManyUpdates`], and those of [`LightClientData::from_ssz`] for each update.
+    /// [`LightClientError::TooManyUpdates`], and those of [`LightClientCodec::from_ssz`] for each update.
     pub fn list_from_ssz(mut bytes: &[u8], count: usize, spec: &ChainSpec) -> Result<Vec<Self>, LightClientError> {
         let most = count.min(MAX_UPDATES);
         let mut updates = Vec::new();
@@ -114,12 +114,13 @@ impl LightClientUpdate {
             if updates.len() == most {
                 return Err(LightClientError::TooManyUpdates { most });
             }
-            let mut reader = Reader::new(Container::Updates, bytes);
-            let length = usize::try_from(reader.number()?).unwrap_or(usize::MAX).saturating_sub(FORK_DIGEST_LENGTH);
-            reader.bytes(FORK_DIGEST_LENGTH)?;
-            let update = reader.bytes(length)?;
+            let mut reader = SszReader::new(SszContainer::Updates, bytes);
+            let length =
+                usize::try_from(reader.read_number()?).unwrap_or(usize::MAX).saturating_sub(FORK_DIGEST_LENGTH);
+            reader.read_bytes(FORK_DIGEST_LENGTH)?;
+            let update = reader.read_bytes(length)?;
             updates.push(Self::from_ssz(update, fork_of_first_header(update, spec)?, spec)?);
-            bytes = reader.rest();
+            bytes = reader.remaining_bytes();
         }
         Ok(updates)
     }
@@ -128,67 +129,67 @@ impl LightClientUpdate {
 /// The fork at the slot of the first header in the SSZ of a bootstrap or an update. The header's offset comes first.
 ///
 /// A Gloas header has a fixed length, so its slot comes first instead. As an offset, it points beyond the data.
-pub(crate) fn fork_of_first_header(ssz: &[u8], spec: &ChainSpec) -> Result<Fork, LightClientError> {
-    let mut reader = Reader::new(Container::Header, ssz);
-    let offset = u32::from_le_bytes(reader.fixed()?.0);
-    let mut header = Reader::new(Container::Header, ssz);
-    if let Err(malformed) = header.bytes(usize::try_from(offset).unwrap_or(usize::MAX)) {
+pub(crate) fn fork_of_first_header(ssz: &[u8], spec: &ChainSpec) -> Result<ConsensusFork, LightClientError> {
+    let mut reader = SszReader::new(SszContainer::Header, ssz);
+    let offset = u32::from_le_bytes(reader.read_fixed_bytes()?.0);
+    let mut header = SszReader::new(SszContainer::Header, ssz);
+    if let Err(malformed) = header.read_bytes(usize::try_from(offset).unwrap_or(usize::MAX)) {
         // No chain has a slot of more than 32 bits.
-        let is_slot = reader.fixed::<4>()?.is_zero();
-        return Err(if is_slot { LightClientError::ForkUnsupported { fork: Fork::Gloas } } else { malformed });
+        let is_slot = reader.read_fixed_bytes::<4>()?.is_zero();
+        return Err(if is_slot { LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas } } else { malformed });
     }
-    spec.fork_at_slot(header.number()?)
+    spec.fork_at_slot(header.read_number()?)
 }
 
-fn bounded(json: &[u8], most: usize) -> Result<(), LightClientError> {
+fn check_json_length(json: &[u8], most: usize) -> Result<(), LightClientError> {
     if json.len() > most {
         return Err(LightClientError::TooLong { most, observed: json.len() });
     }
     Ok(())
 }
 
-fn parsed<T: DeserializeOwned>(json: &[u8]) -> Result<T, LightClientError> {
+fn parse_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, LightClientError> {
     serde_json::from_slice(json).map_err(|error| LightClientError::Json { line: error.line(), column: error.column() })
 }
 
-impl LightClientData for LightClientBootstrap {
-    fn from_ssz(bytes: &[u8], fork: Fork, spec: &ChainSpec) -> Result<Self, LightClientError> {
-        let branch = depth(supported(fork)?.indices().current_sync_committee);
-        let mut reader = Reader::new(Container::Bootstrap, bytes);
-        reader.offset()?;
+impl LightClientCodec for LightClientBootstrap {
+    fn from_ssz(bytes: &[u8], fork: ConsensusFork, spec: &ChainSpec) -> Result<Self, LightClientError> {
+        let branch = node_depth(require_supported_fork(fork)?.generalized_indices().current_sync_committee);
+        let mut reader = SszReader::new(SszContainer::Bootstrap, bytes);
+        reader.read_offset()?;
         let current_sync_committee = SyncCommittee::read(&mut reader, spec.preset)?;
-        let current_sync_committee_branch = reader.list(branch)?;
-        let [header] = reader.variable()?;
+        let current_sync_committee_branch = reader.read_list(branch)?;
+        let [header] = reader.into_variable_fields()?;
         let header = LightClientHeader::from_ssz(header, fork)?;
         Ok(Self { header, current_sync_committee, current_sync_committee_branch })
     }
 
-    fn to_ssz(&self, fork: Fork) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.variable(self.header.to_ssz(fork));
+    fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8> {
+        let mut writer = SszWriter::default();
+        writer.write_variable_field(self.header.to_ssz(fork));
         self.current_sync_committee.write(&mut writer);
-        writer.roots(&self.current_sync_committee_branch).finish()
+        writer.write_roots(&self.current_sync_committee_branch).finish()
     }
 
-    fn check_lengths(&self, fork: Fork, preset: Preset) -> Result<(), LightClientError> {
+    fn check_lengths(&self, fork: ConsensusFork, preset: BeaconPreset) -> Result<(), LightClientError> {
         self.header.check_lengths()?;
         self.current_sync_committee.check_length(preset)?;
-        check_branch(&self.current_sync_committee_branch, fork.indices().current_sync_committee)
+        check_branch(&self.current_sync_committee_branch, fork.generalized_indices().current_sync_committee)
     }
 }
 
-impl LightClientData for LightClientUpdate {
-    fn from_ssz(bytes: &[u8], fork: Fork, spec: &ChainSpec) -> Result<Self, LightClientError> {
-        let indices = supported(fork)?.indices();
-        let mut reader = Reader::new(Container::Update, bytes);
-        reader.offset()?;
+impl LightClientCodec for LightClientUpdate {
+    fn from_ssz(bytes: &[u8], fork: ConsensusFork, spec: &ChainSpec) -> Result<Self, LightClientError> {
+        let indices = require_supported_fork(fork)?.generalized_indices();
+        let mut reader = SszReader::new(SszContainer::Update, bytes);
+        reader.read_offset()?;
         let next_sync_committee = SyncCommittee::read(&mut reader, spec.preset)?;
-        let next_sync_committee_branch = reader.list(depth(indices.next_sync_committee))?;
-        reader.offset()?;
-        let finality_branch = reader.list(depth(indices.finalized_root))?;
+        let next_sync_committee_branch = reader.read_list(node_depth(indices.next_sync_committee))?;
+        reader.read_offset()?;
+        let finality_branch = reader.read_list(node_depth(indices.finalized_root))?;
         let sync_aggregate = SyncAggregate::read(&mut reader, spec.preset)?;
-        let signature_slot = reader.number()?;
-        let [attested, finalized] = reader.variable()?;
+        let signature_slot = reader.read_number()?;
+        let [attested, finalized] = reader.into_variable_fields()?;
         let attested_header = LightClientHeader::from_ssz(attested, fork)?;
         let finalized_header = LightClientHeader::from_ssz(finalized, fork)?;
         Ok(Self {
@@ -202,99 +203,104 @@ impl LightClientData for LightClientUpdate {
         })
     }
 
-    fn to_ssz(&self, fork: Fork) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.variable(self.attested_header.to_ssz(fork));
+    fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8> {
+        let mut writer = SszWriter::default();
+        writer.write_variable_field(self.attested_header.to_ssz(fork));
         self.next_sync_committee.write(&mut writer);
-        writer.roots(&self.next_sync_committee_branch);
-        writer.variable(self.finalized_header.to_ssz(fork));
-        writer.roots(&self.finality_branch);
+        writer.write_roots(&self.next_sync_committee_branch);
+        writer.write_variable_field(self.finalized_header.to_ssz(fork));
+        writer.write_roots(&self.finality_branch);
         self.sync_aggregate.write(&mut writer);
-        writer.number(self.signature_slot).finish()
+        writer.write_number(self.signature_slot).finish()
     }
 
-    fn check_lengths(&self, fork: Fork, preset: Preset) -> Result<(), LightClientError> {
+    fn check_lengths(&self, fork: ConsensusFork, preset: BeaconPreset) -> Result<(), LightClientError> {
         self.attested_header.check_lengths()?;
         self.finalized_header.check_lengths()?;
         self.next_sync_committee.check_length(preset)?;
         self.sync_aggregate.check_length(preset)?;
-        check_branch(&self.next_sync_committee_branch, fork.indices().next_sync_committee)?;
-        check_branch(&self.finality_branch, fork.indices().finalized_root)
+        check_branch(&self.next_sync_committee_branch, fork.generalized_indices().next_sync_committee)?;
+        check_branch(&self.finality_branch, fork.generalized_indices().finalized_root)
     }
 }
 
-impl LightClientData for LightClientFinalityUpdate {
-    fn from_ssz(bytes: &[u8], fork: Fork, spec: &ChainSpec) -> Result<Self, LightClientError> {
-        let branch = depth(supported(fork)?.indices().finalized_root);
-        let mut reader = Reader::new(Container::FinalityUpdate, bytes);
-        reader.offset()?;
-        reader.offset()?;
-        let finality_branch = reader.list(branch)?;
+impl LightClientCodec for LightClientFinalityUpdate {
+    fn from_ssz(bytes: &[u8], fork: ConsensusFork, spec: &ChainSpec) -> Result<Self, LightClientError> {
+        let branch = node_depth(require_supported_fork(fork)?.generalized_indices().finalized_root);
+        let mut reader = SszReader::new(SszContainer::FinalityUpdate, bytes);
+        reader.read_offset()?;
+        reader.read_offset()?;
+        let finality_branch = reader.read_list(branch)?;
         let sync_aggregate = SyncAggregate::read(&mut reader, spec.preset)?;
-        let signature_slot = reader.number()?;
-        let [attested, finalized] = reader.variable()?;
+        let signature_slot = reader.read_number()?;
+        let [attested, finalized] = reader.into_variable_fields()?;
         let attested_header = LightClientHeader::from_ssz(attested, fork)?;
         let finalized_header = LightClientHeader::from_ssz(finalized, fork)?;
         Ok(Self { attested_header, finalized_header, finality_branch, sync_aggregate, signature_slot })
     }
 
-    fn to_ssz(&self, fork: Fork) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.variable(self.attested_header.to_ssz(fork));
-        writer.variable(self.finalized_header.to_ssz(fork));
-        writer.roots(&self.finality_branch);
+    fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8> {
+        let mut writer = SszWriter::default();
+        writer.write_variable_field(self.attested_header.to_ssz(fork));
+        writer.write_variable_field(self.finalized_header.to_ssz(fork));
+        writer.write_roots(&self.finality_branch);
         self.sync_aggregate.write(&mut writer);
-        writer.number(self.signature_slot).finish()
+        writer.write_number(self.signature_slot).finish()
     }
 
-    fn check_lengths(&self, fork: Fork, preset: Preset) -> Result<(), LightClientError> {
+    fn check_lengths(&self, fork: ConsensusFork, preset: BeaconPreset) -> Result<(), LightClientError> {
         self.attested_header.check_lengths()?;
         self.finalized_header.check_lengths()?;
         self.sync_aggregate.check_length(preset)?;
-        check_branch(&self.finality_branch, fork.indices().finalized_root)
+        check_branch(&self.finality_branch, fork.generalized_indices().finalized_root)
     }
 }
 
-impl LightClientData for LightClientOptimisticUpdate {
-    fn from_ssz(bytes: &[u8], fork: Fork, spec: &ChainSpec) -> Result<Self, LightClientError> {
-        let mut reader = Reader::new(Container::OptimisticUpdate, bytes);
-        supported(fork)?;
-        reader.offset()?;
+impl LightClientCodec for LightClientOptimisticUpdate {
+    fn from_ssz(bytes: &[u8], fork: ConsensusFork, spec: &ChainSpec) -> Result<Self, LightClientError> {
+        let mut reader = SszReader::new(SszContainer::OptimisticUpdate, bytes);
+        require_supported_fork(fork)?;
+        reader.read_offset()?;
         let sync_aggregate = SyncAggregate::read(&mut reader, spec.preset)?;
-        let signature_slot = reader.number()?;
-        let [attested] = reader.variable()?;
+        let signature_slot = reader.read_number()?;
+        let [attested] = reader.into_variable_fields()?;
         let attested_header = LightClientHeader::from_ssz(attested, fork)?;
         Ok(Self { attested_header, sync_aggregate, signature_slot })
     }
 
-    fn to_ssz(&self, fork: Fork) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.variable(self.attested_header.to_ssz(fork));
+    fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8> {
+        let mut writer = SszWriter::default();
+        writer.write_variable_field(self.attested_header.to_ssz(fork));
         self.sync_aggregate.write(&mut writer);
-        writer.number(self.signature_slot).finish()
+        writer.write_number(self.signature_slot).finish()
     }
 
-    fn check_lengths(&self, _fork: Fork, preset: Preset) -> Result<(), LightClientError> {
+    fn check_lengths(&self, _fork: ConsensusFork, preset: BeaconPreset) -> Result<(), LightClientError> {
         self.attested_header.check_lengths()?;
         self.sync_aggregate.check_length(preset)
     }
 }
 
 impl LightClientHeader {
-    pub(crate) fn from_ssz(bytes: &[u8], fork: Fork) -> Result<Self, LightClientError> {
-        let mut reader = Reader::new(Container::Header, bytes);
+    pub(crate) fn from_ssz(bytes: &[u8], fork: ConsensusFork) -> Result<Self, LightClientError> {
+        let mut reader = SszReader::new(SszContainer::Header, bytes);
         let beacon = BeaconBlockHeader::read(&mut reader)?;
-        reader.offset()?;
-        let execution_branch = [reader.fixed()?, reader.fixed()?, reader.fixed()?, reader.fixed()?];
-        let [execution] = reader.variable()?;
+        reader.read_offset()?;
+        let execution_branch = [
+            reader.read_fixed_bytes()?,
+            reader.read_fixed_bytes()?,
+            reader.read_fixed_bytes()?,
+            reader.read_fixed_bytes()?,
+        ];
+        let [execution] = reader.into_variable_fields()?;
         let execution = ExecutionPayloadHeader::from_ssz(execution, fork)?;
         Ok(Self { beacon, execution, execution_branch })
     }
 
-    pub(crate) fn to_ssz(&self, fork: Fork) -> Vec<u8> {
-        let mut writer = Writer::default();
+    pub(crate) fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8> {
+        let mut writer = SszWriter::default();
         self.beacon.write(&mut writer);
-        writer.variable(self.execution.to_ssz(fork)).roots(&self.execution_branch).finish()
+        writer.write_variable_field(self.execution.to_ssz(fork)).write_roots(&self.execution_branch).finish()
     }
 
     fn check_lengths(&self) -> Result<(), LightClientError> {
@@ -303,79 +309,86 @@ impl LightClientHeader {
 }
 
 impl BeaconBlockHeader {
-    fn read(reader: &mut Reader<'_>) -> Result<Self, LightClientError> {
+    fn read(reader: &mut SszReader<'_>) -> Result<Self, LightClientError> {
         Ok(Self {
-            slot: reader.number()?,
-            proposer_index: reader.number()?,
-            parent_root: reader.fixed()?,
-            state_root: reader.fixed()?,
-            body_root: reader.fixed()?,
+            slot: reader.read_number()?,
+            proposer_index: reader.read_number()?,
+            parent_root: reader.read_fixed_bytes()?,
+            state_root: reader.read_fixed_bytes()?,
+            body_root: reader.read_fixed_bytes()?,
         })
     }
 
-    fn write(&self, writer: &mut Writer) {
-        writer.number(self.slot).number(self.proposer_index);
-        writer.roots(&[self.parent_root, self.state_root, self.body_root]);
+    fn write(&self, writer: &mut SszWriter) {
+        writer.write_number(self.slot).write_number(self.proposer_index);
+        writer.write_roots(&[self.parent_root, self.state_root, self.body_root]);
     }
 }
 
 impl ExecutionPayloadHeader {
-    fn from_ssz(bytes: &[u8], fork: Fork) -> Result<Self, LightClientError> {
-        let mut reader = Reader::new(Container::ExecutionPayloadHeader, bytes);
+    fn from_ssz(bytes: &[u8], fork: ConsensusFork) -> Result<Self, LightClientError> {
+        let mut reader = SszReader::new(SszContainer::ExecutionPayloadHeader, bytes);
         let mut header = Self {
-            parent_hash: reader.fixed()?,
-            fee_recipient: reader.fixed()?.into(),
-            state_root: reader.fixed()?,
-            receipts_root: reader.fixed()?,
-            logs_bloom: reader.fixed()?,
-            prev_randao: reader.fixed()?,
-            block_number: reader.number()?,
-            gas_limit: reader.number()?,
-            gas_used: reader.number()?,
-            timestamp: reader.number()?,
+            parent_hash: reader.read_fixed_bytes()?,
+            fee_recipient: reader.read_fixed_bytes()?.into(),
+            state_root: reader.read_fixed_bytes()?,
+            receipts_root: reader.read_fixed_bytes()?,
+            logs_bloom: reader.read_fixed_bytes()?,
+            prev_randao: reader.read_fixed_bytes()?,
+            block_number: reader.read_number()?,
+            gas_limit: reader.read_number()?,
+            gas_used: reader.read_number()?,
+            timestamp: reader.read_number()?,
             ..Self::default()
         };
-        reader.offset()?;
-        header.base_fee_per_gas = U256::from_le_bytes(reader.fixed::<32>()?.0);
-        header.block_hash = reader.fixed()?;
-        header.transactions_root = reader.fixed()?;
-        header.withdrawals_root = reader.fixed()?;
+        reader.read_offset()?;
+        header.base_fee_per_gas = U256::from_le_bytes(reader.read_fixed_bytes::<32>()?.0);
+        header.block_hash = reader.read_fixed_bytes()?;
+        header.transactions_root = reader.read_fixed_bytes()?;
+        header.withdrawals_root = reader.read_fixed_bytes()?;
         if fork.has_blob_gas() {
-            header.blob_gas_used = reader.number()?;
-            header.excess_blob_gas = reader.number()?;
+            header.blob_gas_used = reader.read_number()?;
+            header.excess_blob_gas = reader.read_number()?;
         }
-        let [extra_data] = reader.variable()?;
+        let [extra_data] = reader.into_variable_fields()?;
         check_extra_data(extra_data)?;
         header.extra_data = Bytes::copy_from_slice(extra_data);
         Ok(header)
     }
 
-    fn to_ssz(&self, fork: Fork) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.bytes(self.parent_hash).bytes(self.fee_recipient).bytes(self.state_root).bytes(self.receipts_root);
-        writer.bytes(self.logs_bloom).bytes(self.prev_randao).number(self.block_number);
-        writer.number(self.gas_limit).number(self.gas_used).number(self.timestamp);
-        writer.variable(self.extra_data.to_vec()).bytes(self.base_fee_per_gas.to_le_bytes::<32>());
-        writer.bytes(self.block_hash).bytes(self.transactions_root).bytes(self.withdrawals_root);
+    fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8> {
+        let mut writer = SszWriter::default();
+        writer
+            .write_bytes(self.parent_hash)
+            .write_bytes(self.fee_recipient)
+            .write_bytes(self.state_root)
+            .write_bytes(self.receipts_root);
+        writer.write_bytes(self.logs_bloom).write_bytes(self.prev_randao).write_number(self.block_number);
+        writer.write_number(self.gas_limit).write_number(self.gas_used).write_number(self.timestamp);
+        writer.write_variable_field(self.extra_data.to_vec()).write_bytes(self.base_fee_per_gas.to_le_bytes::<32>());
+        writer.write_bytes(self.block_hash).write_bytes(self.transactions_root).write_bytes(self.withdrawals_root);
         if fork.has_blob_gas() {
-            writer.number(self.blob_gas_used).number(self.excess_blob_gas);
+            writer.write_number(self.blob_gas_used).write_number(self.excess_blob_gas);
         }
         writer.finish()
     }
 }
 
 impl SyncCommittee {
-    pub(crate) fn read(reader: &mut Reader<'_>, preset: Preset) -> Result<Self, LightClientError> {
-        Ok(Self { pubkeys: reader.list(preset.sync_committee_size)?, aggregate_pubkey: reader.fixed()? })
+    pub(crate) fn read(reader: &mut SszReader<'_>, preset: BeaconPreset) -> Result<Self, LightClientError> {
+        Ok(Self {
+            pubkeys: reader.read_list(preset.sync_committee_size)?,
+            aggregate_pubkey: reader.read_fixed_bytes()?,
+        })
     }
 
-    pub(crate) fn write(&self, writer: &mut Writer) {
+    pub(crate) fn write(&self, writer: &mut SszWriter) {
         for key in self.pubkeys.iter().chain([&self.aggregate_pubkey]) {
-            writer.bytes(key);
+            writer.write_bytes(key);
         }
     }
 
-    pub(crate) fn check_length(&self, preset: Preset) -> Result<(), LightClientError> {
+    pub(crate) fn check_length(&self, preset: BeaconPreset) -> Result<(), LightClientError> {
         let (expected, observed) = (preset.sync_committee_size, self.pubkeys.len());
         if observed != expected {
             return Err(LightClientError::CommitteeSize { expected, observed });
@@ -385,16 +398,16 @@ impl SyncCommittee {
 }
 
 impl SyncAggregate {
-    fn read(reader: &mut Reader<'_>, preset: Preset) -> Result<Self, LightClientError> {
-        let sync_committee_bits = Bytes::copy_from_slice(reader.bytes(preset.bits_length())?);
-        Ok(Self { sync_committee_bits, sync_committee_signature: reader.fixed()? })
+    fn read(reader: &mut SszReader<'_>, preset: BeaconPreset) -> Result<Self, LightClientError> {
+        let sync_committee_bits = Bytes::copy_from_slice(reader.read_bytes(preset.bits_length())?);
+        Ok(Self { sync_committee_bits, sync_committee_signature: reader.read_fixed_bytes()? })
     }
 
-    fn write(&self, writer: &mut Writer) {
-        writer.bytes(&self.sync_committee_bits).bytes(self.sync_committee_signature);
+    fn write(&self, writer: &mut SszWriter) {
+        writer.write_bytes(&self.sync_committee_bits).write_bytes(self.sync_committee_signature);
     }
 
-    pub(crate) fn check_length(&self, preset: Preset) -> Result<(), LightClientError> {
+    pub(crate) fn check_length(&self, preset: BeaconPreset) -> Result<(), LightClientError> {
         let (expected, observed) = (preset.bits_length(), self.sync_committee_bits.len());
         if observed != expected {
             return Err(LightClientError::BitsLength { expected, observed });
@@ -412,7 +425,7 @@ fn check_extra_data(extra_data: &[u8]) -> Result<(), LightClientError> {
 }
 
 fn check_branch(branch: &[B256], index: u64) -> Result<(), LightClientError> {
-    let (expected, observed) = (depth(index), branch.len());
+    let (expected, observed) = (node_depth(index), branch.len());
     if observed != expected {
         return Err(LightClientError::BranchLength { expected, observed });
     }

@@ -8,7 +8,7 @@ use blst::{BLST_ERROR, Pairing, blst_p1_affine, blst_p2_affine};
 
 use crate::containers::{PublicKeyBytes, SyncAggregate, SyncCommittee};
 use crate::error::LightClientError;
-use crate::spec::Preset;
+use crate::spec::BeaconPreset;
 
 /// The ciphersuite of Ethereum's signatures.
 pub(crate) const CIPHERSUITE: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
@@ -16,17 +16,17 @@ pub(crate) const CIPHERSUITE: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_P
 /// A committee that was proven under a state root. Its keys need no subgroup check: the chain accepted each with a
 /// proof of possession, which includes that check. The aggregate key is the sum of the keys, which the chain computed.
 #[derive(Clone, Debug)]
-pub(crate) struct ProvenCommittee {
+pub(crate) struct ProvenSyncCommittee {
     committee: SyncCommittee,
     sum: AggregatePublicKey,
     /// The keys that were needed so far. Decompressing one takes about as long as adding a hundred.
     keys: Vec<OnceLock<PublicKey>>,
 }
 
-impl ProvenCommittee {
-    pub(crate) fn new(committee: SyncCommittee, preset: Preset) -> Result<Self, LightClientError> {
+impl ProvenSyncCommittee {
+    pub(crate) fn new(committee: SyncCommittee, preset: BeaconPreset) -> Result<Self, LightClientError> {
         committee.check_length(preset)?;
-        let sum = uncompressed(&committee.aggregate_pubkey).ok_or(LightClientError::AggregateKey)?;
+        let sum = decompress_key(&committee.aggregate_pubkey).ok_or(LightClientError::AggregateKey)?;
         let keys = vec![OnceLock::new(); committee.pubkeys.len()];
         Ok(Self { committee, sum: AggregatePublicKey::from_public_key(&sum), keys })
     }
@@ -37,7 +37,7 @@ impl ProvenCommittee {
 
     /// Whether the aggregate key is the sum of the keys. This decompresses all of them.
     pub(crate) fn is_consistent(&self) -> Result<bool, LightClientError> {
-        let sum = self.sum_of(0..self.keys.len())?;
+        let sum = self.sum_keys(0..self.keys.len())?;
         Ok(sum.is_some_and(|sum| sum.to_public_key() == self.sum.to_public_key()))
     }
 
@@ -56,7 +56,7 @@ impl ProvenCommittee {
     fn participants_key(&self, aggregate: &SyncAggregate) -> Result<Option<PublicKey>, LightClientError> {
         let is_majority = aggregate.participants() * 2 > self.keys.len();
         let chosen = (0..self.keys.len()).filter(|member| aggregate.has_signed(*member) != is_majority);
-        let chosen = self.sum_of(chosen)?;
+        let chosen = self.sum_keys(chosen)?;
         if !is_majority {
             return Ok(chosen.map(|sum| sum.to_public_key()));
         }
@@ -67,21 +67,21 @@ impl ProvenCommittee {
         Ok(Some(participants.to_public_key()))
     }
 
-    fn sum_of(&self, members: impl Iterator<Item = usize>) -> Result<Option<AggregatePublicKey>, LightClientError> {
-        let keys = members.map(|member| self.key(member)).collect::<Result<Vec<_>, _>>()?;
+    fn sum_keys(&self, members: impl Iterator<Item = usize>) -> Result<Option<AggregatePublicKey>, LightClientError> {
+        let keys = members.map(|member| self.member_key(member)).collect::<Result<Vec<_>, _>>()?;
         Ok(AggregatePublicKey::aggregate(&keys, false).ok())
     }
 
-    fn key(&self, position: usize) -> Result<&PublicKey, LightClientError> {
+    fn member_key(&self, position: usize) -> Result<&PublicKey, LightClientError> {
         if let Some(key) = self.keys[position].get() {
             return Ok(key);
         }
-        let key = uncompressed(&self.committee.pubkeys[position]).ok_or(LightClientError::PublicKey { position })?;
+        let key = decompress_key(&self.committee.pubkeys[position]).ok_or(LightClientError::PublicKey { position })?;
         Ok(self.keys[position].get_or_init(|| key))
     }
 }
 
-fn uncompressed(key: &PublicKeyBytes) -> Option<PublicKey> {
+fn decompress_key(key: &PublicKeyBytes) -> Option<PublicKey> {
     PublicKey::uncompress(key.as_slice()).ok()
 }
 

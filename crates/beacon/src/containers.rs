@@ -3,8 +3,8 @@
 use alloy_primitives::{Address, B256, Bytes, FixedBytes, U256};
 use serde::{Deserialize, Serialize};
 
-use crate::fork::Fork;
-use crate::hash::{bytes_root, merkleize, pair, short_list_root, u64_root};
+use crate::fork::ConsensusFork;
+use crate::hash::{bytes_root, hash_pair, merkleize, short_list_root, u64_root};
 
 /// A compressed BLS public key.
 pub type PublicKeyBytes = FixedBytes<48>;
@@ -143,7 +143,7 @@ impl BeaconBlockHeader {
 
 impl ExecutionPayloadHeader {
     /// The root by the rules of `fork`, which covers blob gas only from Deneb on.
-    pub fn hash_tree_root(&self, fork: Fork) -> B256 {
+    pub fn hash_tree_root(&self, fork: ConsensusFork) -> B256 {
         let mut fields = vec![
             self.parent_hash,
             B256::right_padding_from(self.fee_recipient.as_slice()),
@@ -178,7 +178,7 @@ impl SyncCommittee {
     /// The committee's root in the state.
     pub fn hash_tree_root(&self) -> B256 {
         let keys = self.pubkeys.iter().map(|key| bytes_root(key.as_slice())).collect();
-        pair(merkleize(keys), bytes_root(self.aggregate_pubkey.as_slice()))
+        hash_pair(merkleize(keys), bytes_root(self.aggregate_pubkey.as_slice()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use alloy_primitives::B256;
 
-use crate::fork::Fork;
+use crate::fork::ConsensusFork;
 
 /// Why light-client data, or a saved state, is refused. The store is unchanged then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +39,7 @@ pub enum LightClientError {
     #[error("data of the fork {fork} cannot be verified: its specification is a draft; upgrade clresolve")]
     ForkUnsupported {
         /// The fork.
-        fork: Fork,
+        fork: ConsensusFork,
     },
     /// The header has no execution payload, since its slot is before Capella.
     #[error("the header of slot {slot} is older than Capella and has no execution header; choose a later checkpoint")]
@@ -51,9 +51,9 @@ pub enum LightClientError {
     #[error("the SSZ of {container} is malformed: {flaw}")]
     Ssz {
         /// The container.
-        container: Container,
+        container: SszContainer,
         /// What is wrong.
-        flaw: SszFlaw,
+        flaw: SszError,
     },
     /// The committee has the wrong number of keys.
     #[error("the sync committee has {observed} keys instead of {expected}")]
@@ -117,13 +117,13 @@ pub enum LightClientError {
     #[error("the branch of the execution header does not lead to the body root of the {header} header")]
     ExecutionBranch {
         /// The header.
-        header: HeaderRole,
+        header: UpdateHeaderRole,
     },
     /// A header from before Deneb states blob gas, which its root does not cover.
     #[error("the execution header of the {header} header states blob gas before Deneb")]
     BlobGasBeforeDeneb {
         /// The header.
-        header: HeaderRole,
+        header: UpdateHeaderRole,
     },
     /// The update was signed in a slot that has not begun.
     #[error("the update was signed at slot {signature_slot}, after the current slot {current_slot}; check the clock")]
@@ -258,7 +258,7 @@ pub enum LightClientError {
 
 impl LightClientError {
     /// The group of the cause, as a metric label.
-    pub const fn group(&self) -> &'static str {
+    pub const fn metric_group(&self) -> &'static str {
         match self {
             Self::Json { .. }
             | Self::TooLong { .. }
@@ -323,7 +323,7 @@ impl LightClientError {
 
 /// A header's part in an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeaderRole {
+pub enum UpdateHeaderRole {
     /// The header that the committee signed.
     Attested,
     /// The header of a bootstrap.
@@ -332,7 +332,7 @@ pub enum HeaderRole {
     Finalized,
 }
 
-impl fmt::Display for HeaderRole {
+impl fmt::Display for UpdateHeaderRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Attested => "attested",
@@ -344,7 +344,7 @@ impl fmt::Display for HeaderRole {
 
 /// An SSZ container of variable length, or the saved state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Container {
+pub enum SszContainer {
     /// `LightClientBootstrap`.
     Bootstrap,
     /// `ExecutionPayloadHeader`.
@@ -363,7 +363,7 @@ pub enum Container {
     Updates,
 }
 
-impl fmt::Display for Container {
+impl fmt::Display for SszContainer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bootstrap => "LightClientBootstrap",
@@ -380,7 +380,7 @@ impl fmt::Display for Container {
 
 /// What is wrong with an SSZ encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SszFlaw {
+pub enum SszError {
     /// An offset does not point to the end of the field before.
     #[error("an offset points to the wrong byte")]
     Offset,

@@ -4,10 +4,10 @@ use std::fmt;
 
 /// A fork of the beacon chain, oldest first. Earlier forks have no execution payload in their light-client headers.
 ///
-/// [`Fork::Fulu`] changes nothing for light clients according to its specification. No test has run on Fulu data.
-/// [`Fork::Gloas`] is a draft: data of this fork is refused.
+/// [`ConsensusFork::Fulu`] changes nothing for light clients according to its specification. No test has run on Fulu
+/// data. [`ConsensusFork::Gloas`] is a draft: data of this fork is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fork {
+pub enum ConsensusFork {
     /// Added the execution payload header.
     Capella,
     /// Added blob gas to the execution payload header.
@@ -45,7 +45,7 @@ const GLOAS: GeneralizedIndices = GeneralizedIndices {
     execution: 2856,
 };
 
-impl Fork {
+impl ConsensusFork {
     /// All forks, oldest first.
     pub const ALL: [Self; 5] = [Self::Capella, Self::Deneb, Self::Electra, Self::Fulu, Self::Gloas];
 
@@ -66,7 +66,7 @@ impl Fork {
     }
 
     /// Where this fork keeps the proven fields.
-    pub const fn indices(self) -> GeneralizedIndices {
+    pub const fn generalized_indices(self) -> GeneralizedIndices {
         match self {
             Self::Capella | Self::Deneb => CAPELLA,
             Self::Electra | Self::Fulu => ELECTRA,
@@ -80,7 +80,7 @@ impl Fork {
     }
 }
 
-impl fmt::Display for Fork {
+impl fmt::Display for ConsensusFork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

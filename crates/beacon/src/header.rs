@@ -3,14 +3,14 @@
 use alloy_primitives::B256;
 
 use crate::containers::LightClientHeader;
-use crate::error::{HeaderRole, LightClientError};
+use crate::error::{LightClientError, UpdateHeaderRole};
 use crate::hash::is_valid_branch;
 use crate::spec::ChainSpec;
 
 /// A header on which a sync committee agreed, with its execution block. Only
 /// [`LightClientStore`](crate::LightClientStore) makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VerifiedHeader {
+pub struct VerifiedBeaconHeader {
     slot: u64,
     beacon_root: B256,
     block_number: u64,
@@ -19,7 +19,7 @@ pub struct VerifiedHeader {
     timestamp: u64,
 }
 
-impl VerifiedHeader {
+impl VerifiedBeaconHeader {
     pub(crate) fn new(header: &LightClientHeader) -> Self {
         Self {
             slot: header.beacon.slot,
@@ -65,7 +65,7 @@ impl VerifiedHeader {
 /// Verifies that the execution header is in the body of the beacon block (`is_valid_light_client_header`).
 pub(crate) fn check_header(
     header: &LightClientHeader,
-    role: HeaderRole,
+    role: UpdateHeaderRole,
     spec: &ChainSpec,
 ) -> Result<(), LightClientError> {
     let fork = spec.fork_at_slot(header.beacon.slot)?;
@@ -75,7 +75,7 @@ pub(crate) fn check_header(
         return Err(LightClientError::BlobGasBeforeDeneb { header: role });
     }
     let root = execution.hash_tree_root(fork);
-    if !is_valid_branch(root, &header.execution_branch, fork.indices().execution, header.beacon.body_root)
+    if !is_valid_branch(root, &header.execution_branch, fork.generalized_indices().execution, header.beacon.body_root)
         && !clresolve_core::mutant!("beacon-execution-branch")
     {
         return Err(LightClientError::ExecutionBranch { header: role });

@@ -15,14 +15,14 @@ mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use codec::{LightClientData, MAX_JSON_BYTES, MAX_UPDATES};
+pub use codec::{LightClientCodec, MAX_JSON_BYTES, MAX_UPDATES};
 pub use containers::{
     BeaconBlockHeader, ExecutionPayloadHeader, LightClientBootstrap, LightClientFinalityUpdate, LightClientHeader,
     LightClientOptimisticUpdate, LightClientUpdate, PublicKeyBytes, SignatureBytes, SyncAggregate, SyncCommittee,
 };
-pub use error::{Container, HeaderRole, LightClientError, SszFlaw};
-pub use fork::{Fork, GeneralizedIndices};
-pub use header::VerifiedHeader;
-pub use proof::{LightClientProof, LightClientProofError, MAX_SSZ_BYTES, verify_proof};
-pub use spec::{ChainSpec, ForkActivation, Preset};
-pub use store::{LightClientStore, MAX_CHECKPOINT_AGE, StoreChange};
+pub use error::{LightClientError, SszContainer, SszError, UpdateHeaderRole};
+pub use fork::{ConsensusFork, GeneralizedIndices};
+pub use header::VerifiedBeaconHeader;
+pub use proof::{LightClientProof, LightClientProofError, MAX_SSZ_BYTES, verify_light_client_proof};
+pub use spec::{BeaconPreset, ChainSpec, ForkActivation};
+pub use store::{LightClientStore, LightClientStoreChange, MAX_CHECKPOINT_AGE};

@@ -3,10 +3,10 @@
 use alloy_primitives::B256;
 pub use clresolve_core::light_client::LightClientProof;
 
-use crate::codec::{LightClientData, MAX_UPDATES, fork_of_first_header};
+use crate::codec::{LightClientCodec, MAX_UPDATES, fork_of_first_header};
 use crate::containers::{LightClientBootstrap, LightClientFinalityUpdate, LightClientUpdate};
 use crate::error::LightClientError;
-use crate::header::VerifiedHeader;
+use crate::header::VerifiedBeaconHeader;
 use crate::spec::ChainSpec;
 use crate::store::LightClientStore;
 
@@ -71,41 +71,41 @@ impl LightClientProofError {
 ///
 /// # Errors
 /// [`LightClientProofError`]: the first defect.
-pub fn verify_proof(
+pub fn verify_light_client_proof(
     proof: &LightClientProof,
     checkpoint: B256,
     spec: ChainSpec,
     current_slot: u64,
-) -> Result<VerifiedHeader, LightClientProofError> {
+) -> Result<VerifiedBeaconHeader, LightClientProofError> {
     if proof.checkpoint != checkpoint && !clresolve_core::mutant!("proofs-bring-checkpoints") {
         return Err(LightClientProofError::OtherCheckpoint { expected: checkpoint, observed: proof.checkpoint });
     }
     if proof.updates.len() > MAX_UPDATES && !clresolve_core::mutant!("endless-light-client-proofs") {
         return Err(LightClientProofError::TooManyUpdates { observed: proof.updates.len() });
     }
-    let mut store = started(proof, spec).map_err(LightClientProofError::Bootstrap)?;
+    let mut store = start_store(proof, spec).map_err(LightClientProofError::Bootstrap)?;
     for (position, update) in proof.updates.iter().enumerate() {
         let known = store.wanted_period();
-        let processed = decoded(update, store.spec())
+        let processed = decode_ssz(update, store.spec())
             .and_then(|update: LightClientUpdate| store.process_update(&update, current_slot));
         processed.map_err(|error| gap_or(error, |error| LightClientProofError::Update { position, error }))?;
         if store.wanted_period() == known && !clresolve_core::mutant!("unneeded-updates-are-accepted") {
             return Err(LightClientProofError::Unneeded { position });
         }
     }
-    let finalized = decoded(&proof.finality_update, store.spec())
+    let finalized = decode_ssz(&proof.finality_update, store.spec())
         .and_then(|update: LightClientFinalityUpdate| store.process_finality_update(&update, current_slot));
     finalized.map_err(|error| gap_or(error, LightClientProofError::FinalityUpdate))?;
-    Ok(store.finalized())
+    Ok(store.finalized_header())
 }
 
-fn started(proof: &LightClientProof, spec: ChainSpec) -> Result<LightClientStore, LightClientError> {
-    let bootstrap: LightClientBootstrap = decoded(&proof.bootstrap, &spec)?;
+fn start_store(proof: &LightClientProof, spec: ChainSpec) -> Result<LightClientStore, LightClientError> {
+    let bootstrap: LightClientBootstrap = decode_ssz(&proof.bootstrap, &spec)?;
     LightClientStore::bootstrap(spec, proof.checkpoint, bootstrap)
 }
 
 /// Decodes SSZ in the layout of its fork, which follows from the slot of its first header.
-fn decoded<T: LightClientData>(ssz: &[u8], spec: &ChainSpec) -> Result<T, LightClientError> {
+fn decode_ssz<T: LightClientCodec>(ssz: &[u8], spec: &ChainSpec) -> Result<T, LightClientError> {
     if ssz.len() > MAX_SSZ_BYTES {
         return Err(LightClientError::TooLong { most: MAX_SSZ_BYTES, observed: ssz.len() });
     }

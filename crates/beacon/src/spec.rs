@@ -5,7 +5,7 @@ use std::time::Duration;
 use alloy_primitives::{B256, b256};
 
 use crate::error::LightClientError;
-use crate::fork::Fork;
+use crate::fork::ConsensusFork;
 use crate::hash;
 
 /// `DOMAIN_SYNC_COMMITTEE`.
@@ -13,7 +13,7 @@ const DOMAIN_SYNC_COMMITTEE: [u8; 4] = [7, 0, 0, 0];
 
 /// Sizes that are fixed when a network is compiled. None is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Preset {
+pub struct BeaconPreset {
     /// `SYNC_COMMITTEE_SIZE`; a multiple of 8.
     pub sync_committee_size: usize,
     /// `SLOTS_PER_EPOCH`.
@@ -22,7 +22,7 @@ pub struct Preset {
     pub epochs_per_sync_committee_period: u64,
 }
 
-impl Preset {
+impl BeaconPreset {
     /// The preset of mainnet and its public test networks.
     pub const MAINNET: Self =
         Self { sync_committee_size: 512, slots_per_epoch: 32, epochs_per_sync_committee_period: 256 };
@@ -40,7 +40,7 @@ impl Preset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkActivation {
     /// The fork.
-    pub fork: Fork,
+    pub fork: ConsensusFork,
     /// Its first epoch.
     pub epoch: u64,
     /// Its fork version.
@@ -51,7 +51,7 @@ pub struct ForkActivation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainSpec {
     /// Sizes.
-    pub preset: Preset,
+    pub preset: BeaconPreset,
     /// `SECONDS_PER_SLOT`; not 0.
     pub seconds_per_slot: u64,
     /// Start of slot 0 in seconds since 1970.
@@ -67,15 +67,15 @@ impl ChainSpec {
     pub fn mainnet() -> Self {
         let fork = |fork, epoch, version| ForkActivation { fork, epoch, version: [version, 0, 0, 0] };
         Self {
-            preset: Preset::MAINNET,
+            preset: BeaconPreset::MAINNET,
             seconds_per_slot: 12,
             genesis_time: 1_606_824_023,
             genesis_validators_root: b256!("0x4b363db94e286120d76eb905340fdd4e54bfe9f06bf33ff6cf5ad27f511bfe95"),
             forks: vec![
-                fork(Fork::Capella, 194_048, 3),
-                fork(Fork::Deneb, 269_568, 4),
-                fork(Fork::Electra, 364_032, 5),
-                fork(Fork::Fulu, 411_392, 6),
+                fork(ConsensusFork::Capella, 194_048, 3),
+                fork(ConsensusFork::Deneb, 269_568, 4),
+                fork(ConsensusFork::Electra, 364_032, 5),
+                fork(ConsensusFork::Fulu, 411_392, 6),
             ],
         }
     }
@@ -83,15 +83,15 @@ impl ChainSpec {
     /// The network of the embedded sandbox. Its keys are public.
     ///
     /// A slot is the time in seconds since 1970, so that blocks with any two timestamps have different slots. A
-    /// committee is as small as in [`Preset::MINIMAL`]. A period has 34 minutes: the sandbox finalizes a block after 13
-    /// minutes, and a light client accepts only headers of the finalized period and the next one.
+    /// committee is as small as in [`BeaconPreset::MINIMAL`]. A period has 34 minutes: the sandbox finalizes a block
+    /// after 13 minutes, and a light client accepts only headers of the finalized period and the next one.
     pub fn sandbox() -> Self {
         Self {
-            preset: Preset { slots_per_epoch: 32, epochs_per_sync_committee_period: 64, ..Preset::MINIMAL },
+            preset: BeaconPreset { slots_per_epoch: 32, epochs_per_sync_committee_period: 64, ..BeaconPreset::MINIMAL },
             seconds_per_slot: 1,
             genesis_time: 0,
             genesis_validators_root: B256::repeat_byte(0x5a),
-            forks: vec![ForkActivation { fork: Fork::Electra, epoch: 0, version: *b"sbox" }],
+            forks: vec![ForkActivation { fork: ConsensusFork::Electra, epoch: 0, version: *b"sbox" }],
         }
     }
 
@@ -119,9 +119,9 @@ impl ChainSpec {
     ///
     /// # Errors
     /// [`LightClientError::BeforeCapella`], [`LightClientError::ForkUnsupported`].
-    pub fn fork_at_slot(&self, slot: u64) -> Result<Fork, LightClientError> {
+    pub fn fork_at_slot(&self, slot: u64) -> Result<ConsensusFork, LightClientError> {
         let activation = self.activation_at_slot(slot).ok_or(LightClientError::BeforeCapella { slot })?;
-        supported(activation.fork)
+        require_supported_fork(activation.fork)
     }
 
     /// The fork version at a slot; `None` before Capella.
@@ -139,17 +139,17 @@ impl ChainSpec {
     pub(crate) fn signing_root(&self, header_root: B256, signature_slot: u64) -> Result<B256, LightClientError> {
         let slot = signature_slot.saturating_sub(1);
         let version = self.fork_version_at_slot(slot).ok_or(LightClientError::BeforeCapella { slot })?;
-        let fork_data_root = hash::pair(B256::right_padding_from(&version), self.genesis_validators_root);
+        let fork_data_root = hash::hash_pair(B256::right_padding_from(&version), self.genesis_validators_root);
         let mut domain = [0; 32];
         domain[..4].copy_from_slice(&DOMAIN_SYNC_COMMITTEE);
         domain[4..].copy_from_slice(&fork_data_root[..28]);
-        Ok(hash::pair(header_root, B256::new(domain)))
+        Ok(hash::hash_pair(header_root, B256::new(domain)))
     }
 }
 
 /// The fork, unless its specification is a draft.
-pub(crate) fn supported(fork: Fork) -> Result<Fork, LightClientError> {
-    if fork >= Fork::Gloas && !clresolve_core::mutant!("beacon-draft-forks") {
+pub(crate) fn require_supported_fork(fork: ConsensusFork) -> Result<ConsensusFork, LightClientError> {
+    if fork >= ConsensusFork::Gloas && !clresolve_core::mutant!("beacon-draft-forks") {
         return Err(LightClientError::ForkUnsupported { fork });
     }
     Ok(fork)

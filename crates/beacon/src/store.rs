@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 
-use crate::claim::Claim;
-use crate::committee::ProvenCommittee;
+use crate::claim::LightClientUpdateClaim;
+use crate::committee::ProvenSyncCommittee;
 use crate::containers::{
     LightClientBootstrap, LightClientFinalityUpdate, LightClientHeader, LightClientOptimisticUpdate, LightClientUpdate,
 };
-use crate::error::{HeaderRole, LightClientError};
+use crate::error::{LightClientError, UpdateHeaderRole};
 use crate::hash::is_valid_branch;
-use crate::header::{VerifiedHeader, check_header};
+use crate::header::{VerifiedBeaconHeader, check_header};
 use crate::spec::ChainSpec;
 
 /// Greatest age of the finalized header from which a live sync continues (weak subjectivity). Members of an older
@@ -25,7 +25,7 @@ const DAY: u64 = 24 * 60 * 60;
 
 /// What an update changed in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreChange {
+pub struct LightClientStoreChange {
     /// The finalized header is a later one.
     pub finalized: bool,
     /// The optimistic header is a later one.
@@ -44,8 +44,8 @@ pub struct LightClientStore {
     checkpoint: B256,
     finalized: LightClientHeader,
     optimistic: LightClientHeader,
-    current_committee: ProvenCommittee,
-    next_committee: Option<ProvenCommittee>,
+    current_committee: ProvenSyncCommittee,
+    next_committee: Option<ProvenSyncCommittee>,
 }
 
 impl LightClientStore {
@@ -61,12 +61,12 @@ impl LightClientStore {
         bootstrap: LightClientBootstrap,
     ) -> Result<Self, LightClientError> {
         let LightClientBootstrap { header, current_sync_committee: committee, .. } = bootstrap;
-        check_header(&header, HeaderRole::Checkpoint, &spec)?;
+        check_header(&header, UpdateHeaderRole::Checkpoint, &spec)?;
         let observed = header.beacon.hash_tree_root();
         if observed != trusted_block_root && !clresolve_core::mutant!("beacon-checkpoint") {
             return Err(LightClientError::OtherCheckpoint { expected: trusted_block_root, observed });
         }
-        let index = spec.fork_at_slot(header.beacon.slot)?.indices().current_sync_committee;
+        let index = spec.fork_at_slot(header.beacon.slot)?.generalized_indices().current_sync_committee;
         let (root, branch) = (committee.hash_tree_root(), &bootstrap.current_sync_committee_branch);
         if !is_valid_branch(root, branch, index, header.beacon.state_root)
             && !clresolve_core::mutant!("beacon-current-committee-branch")
@@ -74,7 +74,7 @@ impl LightClientStore {
             return Err(LightClientError::CurrentCommitteeBranch);
         }
         Ok(Self {
-            current_committee: ProvenCommittee::new(committee, spec.preset)?,
+            current_committee: ProvenSyncCommittee::new(committee, spec.preset)?,
             spec,
             checkpoint: trusted_block_root,
             optimistic: header.clone(),
@@ -94,13 +94,13 @@ impl LightClientStore {
     }
 
     /// The latest finalized header.
-    pub fn finalized(&self) -> VerifiedHeader {
-        VerifiedHeader::new(&self.finalized)
+    pub fn finalized_header(&self) -> VerifiedBeaconHeader {
+        VerifiedBeaconHeader::new(&self.finalized)
     }
 
     /// The latest header that two thirds of the committee signed. A reorganization may still replace its block.
-    pub fn optimistic(&self) -> VerifiedHeader {
-        VerifiedHeader::new(&self.optimistic)
+    pub fn optimistic_header(&self) -> VerifiedBeaconHeader {
+        VerifiedBeaconHeader::new(&self.optimistic)
     }
 
     /// The sync committee period of the finalized header.
@@ -134,8 +134,8 @@ impl LightClientStore {
         &mut self,
         update: &LightClientUpdate,
         current_slot: u64,
-    ) -> Result<StoreChange, LightClientError> {
-        self.process(&Claim::of_update(update)?, current_slot)
+    ) -> Result<LightClientStoreChange, LightClientError> {
+        self.process_claim(&LightClientUpdateClaim::of_update(update)?, current_slot)
     }
 
     /// Verifies a finality update and applies it (`process_light_client_finality_update`).
@@ -146,8 +146,8 @@ impl LightClientStore {
         &mut self,
         update: &LightClientFinalityUpdate,
         current_slot: u64,
-    ) -> Result<StoreChange, LightClientError> {
-        self.process(&Claim::of_finality_update(update)?, current_slot)
+    ) -> Result<LightClientStoreChange, LightClientError> {
+        self.process_claim(&LightClientUpdateClaim::of_finality_update(update)?, current_slot)
     }
 
     /// Verifies an optimistic update and applies it (`process_light_client_optimistic_update`).
@@ -158,17 +158,21 @@ impl LightClientStore {
         &mut self,
         update: &LightClientOptimisticUpdate,
         current_slot: u64,
-    ) -> Result<StoreChange, LightClientError> {
-        self.process(&Claim::of_optimistic_update(update), current_slot)
+    ) -> Result<LightClientStoreChange, LightClientError> {
+        self.process_claim(&LightClientUpdateClaim::of_optimistic_update(update), current_slot)
     }
 
-    fn process(&mut self, claim: &Claim<'_>, current_slot: u64) -> Result<StoreChange, LightClientError> {
+    fn process_claim(
+        &mut self,
+        claim: &LightClientUpdateClaim<'_>,
+        current_slot: u64,
+    ) -> Result<LightClientStoreChange, LightClientError> {
         claim.check_participation(self.spec.preset.sync_committee_size)?;
-        self.validate(claim, current_slot)?;
+        self.validate_claim(claim, current_slot)?;
         self.check_equivocation(claim)?;
-        let mut change = StoreChange::default();
+        let mut change = LightClientStoreChange::default();
         if self.is_finality_progress(claim) {
-            change = self.apply(claim)?;
+            change = self.apply_claim(claim)?;
         }
         if claim.attested_slot() > self.optimistic.beacon.slot {
             self.optimistic = claim.attested.clone();
@@ -178,8 +182,8 @@ impl LightClientStore {
     }
 
     /// Verifies an update, except for the number of participants (`validate_light_client_update`).
-    fn validate(&self, claim: &Claim<'_>, current_slot: u64) -> Result<(), LightClientError> {
-        check_header(claim.attested, HeaderRole::Attested, &self.spec)?;
+    fn validate_claim(&self, claim: &LightClientUpdateClaim<'_>, current_slot: u64) -> Result<(), LightClientError> {
+        check_header(claim.attested, UpdateHeaderRole::Attested, &self.spec)?;
         claim.check_slots(current_slot)?;
         let committee = self.committee_at(claim.signature_slot)?;
         self.check_relevance(claim)?;
@@ -190,7 +194,7 @@ impl LightClientStore {
     }
 
     /// The committee that signs in the period of a slot.
-    fn committee_at(&self, signature_slot: u64) -> Result<&ProvenCommittee, LightClientError> {
+    fn committee_at(&self, signature_slot: u64) -> Result<&ProvenSyncCommittee, LightClientError> {
         let (store, observed) = (self.period(), self.spec.period_at_slot(signature_slot));
         if observed < store && !clresolve_core::mutant!("beacon-past-period") {
             return Err(LightClientError::PeriodPast { observed, store });
@@ -205,7 +209,7 @@ impl LightClientStore {
     }
 
     /// Verifies that the update is later than the finalized header, or brings the missing next committee.
-    fn check_relevance(&self, claim: &Claim<'_>) -> Result<(), LightClientError> {
+    fn check_relevance(&self, claim: &LightClientUpdateClaim<'_>) -> Result<(), LightClientError> {
         let (attested_slot, finalized_slot) = (claim.attested_slot(), self.finalized.beacon.slot);
         let brings_committee = self.next_committee.is_none()
             && claim.next_committee.is_some()
@@ -217,7 +221,7 @@ impl LightClientStore {
     }
 
     /// Verifies that the next committee is the one already known for the same period.
-    fn check_known_committee(&self, claim: &Claim<'_>) -> Result<(), LightClientError> {
+    fn check_known_committee(&self, claim: &LightClientUpdateClaim<'_>) -> Result<(), LightClientError> {
         let (Some(known), Some(observed)) = (&self.next_committee, claim.next_committee) else { return Ok(()) };
         let is_same_period = self.spec.period_at_slot(claim.attested_slot()) == self.period();
         if is_same_period
@@ -230,14 +234,18 @@ impl LightClientStore {
     }
 
     /// Verifies that these members of the committee signed the attested header, in this network and its fork.
-    fn check_signature(&self, claim: &Claim<'_>, committee: &ProvenCommittee) -> Result<(), LightClientError> {
+    fn check_signature(
+        &self,
+        claim: &LightClientUpdateClaim<'_>,
+        committee: &ProvenSyncCommittee,
+    ) -> Result<(), LightClientError> {
         claim.aggregate.check_length(self.spec.preset)?;
         let root = claim.attested.beacon.hash_tree_root();
         committee.verify(claim.aggregate, self.spec.signing_root(root, claim.signature_slot)?)
     }
 
     /// Compares the headers of a verified update with those of the store for the same slots.
-    fn check_equivocation(&self, claim: &Claim<'_>) -> Result<(), LightClientError> {
+    fn check_equivocation(&self, claim: &LightClientUpdateClaim<'_>) -> Result<(), LightClientError> {
         let observed = [Some(claim.attested), claim.finalized.map(|finalized| finalized.value)];
         for observed in observed.into_iter().flatten().filter(|header| !header.is_empty()) {
             for known in [&self.finalized, &self.optimistic] {
@@ -255,7 +263,7 @@ impl LightClientStore {
     }
 
     /// Whether a verified update finalizes a later header, or finalizes the missing next committee.
-    fn is_finality_progress(&self, claim: &Claim<'_>) -> bool {
+    fn is_finality_progress(&self, claim: &LightClientUpdateClaim<'_>) -> bool {
         let Some(finalized) = claim.finalized else { return false };
         let finalized_slot = finalized.value.beacon.slot;
         let is_one_period = self.spec.period_at_slot(finalized_slot) == self.spec.period_at_slot(claim.attested_slot());
@@ -264,13 +272,14 @@ impl LightClientStore {
     }
 
     /// Takes over a verified update (`apply_light_client_update`).
-    fn apply(&mut self, claim: &Claim<'_>) -> Result<StoreChange, LightClientError> {
-        let Some(finalized) = claim.finalized else { return Ok(StoreChange::default()) };
-        let mut change = StoreChange::default();
+    fn apply_claim(&mut self, claim: &LightClientUpdateClaim<'_>) -> Result<LightClientStoreChange, LightClientError> {
+        let Some(finalized) = claim.finalized else { return Ok(LightClientStoreChange::default()) };
+        let mut change = LightClientStoreChange::default();
         let begins_period = self.spec.period_at_slot(finalized.value.beacon.slot) > self.period();
         if begins_period || self.next_committee.is_none() {
             let committee = claim.next_committee.map(|committee| committee.value.clone());
-            let committee = committee.map(|committee| ProvenCommittee::new(committee, self.spec.preset)).transpose()?;
+            let committee =
+                committee.map(|committee| ProvenSyncCommittee::new(committee, self.spec.preset)).transpose()?;
             change.next_committee = committee.is_some();
             let known = std::mem::replace(&mut self.next_committee, committee);
             if let Some(known) = known {

@@ -13,18 +13,18 @@ use crate::containers::{
 };
 use crate::error::LightClientError;
 use crate::fork::GeneralizedIndices;
-use crate::hash::pair;
+use crate::hash::hash_pair;
 use crate::spec::ChainSpec;
 use crate::store::LightClientStore;
 
 /// A sync committee with its secret keys.
 #[derive(Clone, Debug)]
-pub struct SigningCommittee {
+pub struct SigningSyncCommittee {
     secrets: Vec<SecretKey>,
     committee: SyncCommittee,
 }
 
-impl SigningCommittee {
+impl SigningSyncCommittee {
     /// A committee with `size` keys, which follow from the seed.
     ///
     /// # Panics
@@ -100,7 +100,7 @@ pub struct BeaconBlock {
     /// The state after the block.
     pub state: BeaconState,
     indices: GeneralizedIndices,
-    tree: PartialTree,
+    tree: SparseMerkleTree,
 }
 
 impl BeaconBlock {
@@ -116,17 +116,17 @@ impl BeaconBlock {
         spec: &ChainSpec,
     ) -> Result<Self, LightClientError> {
         let fork = spec.fork_at_slot(slot)?;
-        let indices = fork.indices();
+        let indices = fork.generalized_indices();
         let finalized_root = state.finalized.as_ref().map(|header| header.beacon.hash_tree_root());
-        let tree = PartialTree(BTreeMap::from([
+        let tree = SparseMerkleTree(BTreeMap::from([
             (indices.finalized_root, finalized_root.unwrap_or_default()),
             (indices.current_sync_committee, state.current_sync_committee.hash_tree_root()),
             (indices.next_sync_committee, state.next_sync_committee.hash_tree_root()),
         ]));
-        let body = PartialTree(BTreeMap::from([(indices.execution, execution.hash_tree_root(fork))]));
-        let (state_root, body_root) = (tree.node(1), body.node(1));
+        let body = SparseMerkleTree(BTreeMap::from([(indices.execution, execution.hash_tree_root(fork))]));
+        let (state_root, body_root) = (tree.node_hash(1), body.node_hash(1));
         let beacon = BeaconBlockHeader { slot, proposer_index: 0, parent_root, state_root, body_root };
-        let branch = body.branch(indices.execution);
+        let branch = body.merkle_branch(indices.execution);
         let execution_branch = std::array::from_fn(|level| branch.get(level).copied().unwrap_or_default());
         let header = LightClientHeader { beacon, execution, execution_branch };
         Ok(Self { header, state, indices, tree })
@@ -142,7 +142,7 @@ impl BeaconBlock {
         LightClientBootstrap {
             header: self.header.clone(),
             current_sync_committee: self.state.current_sync_committee.clone(),
-            current_sync_committee_branch: self.tree.branch(self.indices.current_sync_committee),
+            current_sync_committee_branch: self.tree.merkle_branch(self.indices.current_sync_committee),
         }
     }
 
@@ -151,9 +151,9 @@ impl BeaconBlock {
         LightClientUpdate {
             attested_header: self.header.clone(),
             next_sync_committee: self.state.next_sync_committee.clone(),
-            next_sync_committee_branch: self.tree.branch(self.indices.next_sync_committee),
+            next_sync_committee_branch: self.tree.merkle_branch(self.indices.next_sync_committee),
             finalized_header: self.state.finalized.clone().unwrap_or_default(),
-            finality_branch: self.tree.branch(self.indices.finalized_root),
+            finality_branch: self.tree.merkle_branch(self.indices.finalized_root),
             sync_aggregate,
             signature_slot,
         }
@@ -164,7 +164,7 @@ impl BeaconBlock {
         LightClientFinalityUpdate {
             attested_header: self.header.clone(),
             finalized_header: self.state.finalized.clone().unwrap_or_default(),
-            finality_branch: self.tree.branch(self.indices.finalized_root),
+            finality_branch: self.tree.merkle_branch(self.indices.finalized_root),
             sync_aggregate,
             signature_slot,
         }
@@ -178,17 +178,17 @@ impl BeaconBlock {
 
 /// Three blocks of one sync committee period: a checkpoint, a block that the last one finalizes, and the last one.
 #[derive(Clone, Debug)]
-pub struct ShortChain {
+pub struct SampleBeaconChain {
     /// The network.
     pub spec: ChainSpec,
     /// The block that the light client trusts.
     pub checkpoint: BeaconBlock,
     /// The last block, which the committee attests in the next slot.
     pub attested: BeaconBlock,
-    signers: SigningCommittee,
+    signers: SigningSyncCommittee,
 }
 
-impl ShortChain {
+impl SampleBeaconChain {
     /// Number of slots between two blocks.
     const DISTANCE: u64 = 32;
 
@@ -198,11 +198,11 @@ impl ShortChain {
     /// [`LightClientError::BeforeCapella`], [`LightClientError::ForkUnsupported`].
     pub fn new(spec: ChainSpec, slot: u64) -> Result<Self, LightClientError> {
         let size = spec.preset.sync_committee_size;
-        let (signers, next) = (SigningCommittee::new(1, size), SigningCommittee::new(2, size));
+        let (signers, next) = (SigningSyncCommittee::new(1, size), SigningSyncCommittee::new(2, size));
         let block = |slot, finalized| {
             let (current_sync_committee, next_sync_committee) = (signers.committee().clone(), next.committee().clone());
             let state = BeaconState { current_sync_committee, next_sync_committee, finalized };
-            BeaconBlock::new(slot, B256::ZERO, execution(slot, &spec), state, &spec)
+            BeaconBlock::new(slot, B256::ZERO, execution_header(slot, &spec), state, &spec)
         };
         let checkpoint = block(slot.saturating_sub(2 * Self::DISTANCE), None)?;
         let finalized = block(slot.saturating_sub(Self::DISTANCE), None)?.header;
@@ -236,7 +236,7 @@ impl ShortChain {
     }
 }
 
-fn execution(slot: u64, spec: &ChainSpec) -> ExecutionPayloadHeader {
+fn execution_header(slot: u64, spec: &ChainSpec) -> ExecutionPayloadHeader {
     ExecutionPayloadHeader {
         state_root: B256::left_padding_from(&slot.to_be_bytes()),
         block_hash: B256::right_padding_from(&slot.to_be_bytes()),
@@ -249,23 +249,23 @@ fn execution(slot: u64, spec: &ChainSpec) -> ExecutionPayloadHeader {
 
 /// A Merkle tree with nodes at some generalized indices, and zero everywhere else.
 #[derive(Clone, Debug)]
-struct PartialTree(BTreeMap<u64, B256>);
+struct SparseMerkleTree(BTreeMap<u64, B256>);
 
-impl PartialTree {
-    fn node(&self, index: u64) -> B256 {
+impl SparseMerkleTree {
+    fn node_hash(&self, index: u64) -> B256 {
         if let Some(node) = self.0.get(&index) {
             return *node;
         }
         if !self.0.keys().any(|known| is_below(*known, index)) {
             return B256::ZERO;
         }
-        pair(self.node(2 * index), self.node(2 * index + 1))
+        hash_pair(self.node_hash(2 * index), self.node_hash(2 * index + 1))
     }
 
-    fn branch(&self, mut index: u64) -> Vec<B256> {
+    fn merkle_branch(&self, mut index: u64) -> Vec<B256> {
         let mut branch = Vec::new();
         while index > 1 {
-            branch.push(self.node(index ^ 1));
+            branch.push(self.node_hash(index ^ 1));
             index /= 2;
         }
         branch

@@ -4,13 +4,13 @@ use alloy_primitives::B256;
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
 use clresolve_state::StateProofError;
-use clresolve_state::receipts::ReceiptProofError;
+use clresolve_state::receipts::ReceiptInclusionError;
 
-use crate::signed::VerifyError;
+use crate::signed::VerdictVerifyError;
 
 /// Why the reader's checkpoint does not decide whether the header is that of a finalized block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnrelatedCheckpoint {
+pub enum CheckpointError {
     /// The reader names no checkpoint.
     #[error(
         "name a checkpoint that you trust, with --checkpoint or `beacon.checkpoint`; the bundle starts from {observed}"
@@ -64,7 +64,7 @@ pub enum BundleError {
     Header(&'static str),
     /// The proof of a transaction receipt does not show what the evidence claims.
     #[error("the proof of the receipt is refused: {0}")]
-    Receipt(#[from] ReceiptProofError),
+    Receipt(#[from] ReceiptInclusionError),
     /// The state proofs do not show what the evidence claims.
     #[error("the proofs are refused: {0}")]
     Proof(#[from] StateProofError),
@@ -73,7 +73,7 @@ pub enum BundleError {
     LightClient(String),
     /// The grade is `consensus-proof`, and nothing proves the header to this reader.
     #[error("the block is unproven: {0}")]
-    CheckpointUnrelated(#[from] UnrelatedCheckpoint),
+    CheckpointUnrelated(#[from] CheckpointError),
     /// The blocks do not form the IPFS walk to which the records lead.
     #[error("the blocks of {walk} are refused: {detail}")]
     Blocks {
@@ -87,7 +87,7 @@ pub enum BundleError {
     Unsigned,
     /// The signature of the verdict is invalid.
     #[error("the signature is refused: {0}")]
-    Signature(#[from] VerifyError),
+    Signature(#[from] VerdictVerifyError),
     /// The signature belongs to another verdict.
     #[error("the signature is refused: it is that of another verdict")]
     OtherSigned,

@@ -9,32 +9,33 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use alloy_primitives::Address;
 
 use super::error::BundleError;
-use clresolve_core::fetch::{Cause, Forbidden};
+use clresolve_core::fetch::{ForbiddenUrlError, SourceUnavailableError};
 use clresolve_core::light_client::LightClientProof;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{
-    Answer, Block, BlockSelector, ChainError, Holder, Latest, MigrationSign, Proof, Reading,
+    BlockSelector, ChainBlock, ChainError, EnsAnswer, Ensv2MigrationSign, LatestNameState, NameHolder, NameReading,
+    ProofStrength,
 };
-use clresolve_core::recordable::Recordable;
-use clresolve_ipfs::build::car as write_car;
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkedBlocks};
+use clresolve_core::recordable::RecordableCause;
+use clresolve_ipfs::build::write_car;
+use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, VerifiedBlocks};
 use clresolve_state::StateProof;
-use clresolve_verdict::build::Reporter;
-use clresolve_verdict::check::Policy;
+use clresolve_verdict::build::VerdictContext;
+use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::evidence::{
-    Evidence, IpfsOutcome, OwnerEvidence, ProvenBy, SchemaAnswer, SchemaAnswers, SchemaEvidence, SchemaFault, Source,
-    Targets,
+    CardLocations, ContentProofSource, HttpsOutcome, IpfsOutcome, OwnerEvidence, ResolutionEvidence, SchemaEvidence,
+    SchemaFetchError, SchemaResponse, SchemaResponses,
 };
-use clresolve_verdict::profile::Profile;
+use clresolve_verdict::profile::ConformanceProfile;
 use clresolve_verdict::schema::served::ServedSchema;
-use clresolve_verdict::verdict::{Depth, Pinned, Verdict};
+use clresolve_verdict::verdict::{PinnedDocument, ResolutionDepth, Verdict};
 
 /// Identifier of the format. Its JSON form is `schemas/bundle.schema.json`.
 pub const SCHEMA: &str = "clresolve.bundle/1";
 
 /// Chain data that accompanies the reading: the RLP of the block's header, and the proofs of the reading.
 #[derive(Clone, Debug, Default)]
-pub struct OfChain {
+pub struct ChainEvidence {
     /// The RLP of the header. The caller has compared its hash.
     pub header: Option<alloy_primitives::Bytes>,
     /// The state proofs, if the reading was proven.
@@ -42,19 +43,19 @@ pub struct OfChain {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Document {
+pub(super) struct BundleDocument {
     pub(super) schema: String,
-    pub(super) question: Question,
-    pub(super) run: RunOf,
+    pub(super) question: BundleRequestDocument,
+    pub(super) run: BundleRunDocument,
     /// The block header's RLP.
-    pub(super) header: Option<Base64>,
-    pub(super) reading: ResultForm<ReadingForm, ChainError>,
+    pub(super) header: Option<Base64Bytes>,
+    pub(super) reading: ResultDocument<ReadingDocument, ChainError>,
     pub(super) owner: OwnerEvidence,
-    pub(super) https: SourceForm,
-    pub(super) ipfs: WalkForm,
-    pub(super) mirror: WalkForm,
+    pub(super) https: HttpsSourceDocument,
+    pub(super) ipfs: IpfsWalkDocument,
+    pub(super) mirror: IpfsWalkDocument,
     pub(super) liars: Vec<(String, String)>,
-    pub(super) schemas: Option<SchemasForm>,
+    pub(super) schemas: Option<BoundSchemasDocument>,
     pub(super) verdict: Verdict,
     /// The verdict as a JWS, if the exporter signed it.
     pub(super) signed: Option<String>,
@@ -62,18 +63,18 @@ pub(super) struct Document {
 
 /// The request and the rules to judge it by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Question {
+pub(super) struct BundleRequestDocument {
     pub(super) name: EnsName,
     pub(super) block: String,
-    pub(super) depth: Depth,
+    pub(super) depth: ResolutionDepth,
     pub(super) require_all_sources: bool,
     pub(super) allowed_publishers: Vec<String>,
-    pub(super) profile: Pinned,
-    pub(super) manifests: Vec<Pinned>,
+    pub(super) profile: PinnedDocument,
+    pub(super) manifests: Vec<PinnedDocument>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct RunOf {
+pub(super) struct BundleRunDocument {
     pub(super) at: Timestamp,
     pub(super) world: String,
     pub(super) chain_id: u64,
@@ -81,12 +82,12 @@ pub(super) struct RunOf {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ResultForm<T, E> {
+pub(super) enum ResultDocument<T, E> {
     Given(T),
     Failed(E),
 }
 
-impl<T, E> From<Result<T, E>> for ResultForm<T, E> {
+impl<T, E> From<Result<T, E>> for ResultDocument<T, E> {
     fn from(result: Result<T, E>) -> Self {
         match result {
             Ok(given) => Self::Given(given),
@@ -95,7 +96,7 @@ impl<T, E> From<Result<T, E>> for ResultForm<T, E> {
     }
 }
 
-impl<T, E> ResultForm<T, E> {
+impl<T, E> ResultDocument<T, E> {
     pub(super) fn into_result(self) -> Result<T, E> {
         match self {
             Self::Given(given) => Ok(given),
@@ -107,7 +108,7 @@ impl<T, E> ResultForm<T, E> {
 /// What backs a reading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Backing {
+pub(super) enum ReadingProvenance {
     /// Only the exporter's word.
     Attested,
     /// State proofs from which the reading can be computed.
@@ -115,17 +116,17 @@ pub(super) enum Backing {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct ReadingForm {
-    pub(super) backing: Backing,
-    pub(super) block: Block,
-    answer: Answer,
-    latest: Option<ResultForm<Answer, ChainError>>,
+pub(super) struct ReadingDocument {
+    pub(super) backing: ReadingProvenance,
+    pub(super) block: ChainBlock,
+    answer: EnsAnswer,
+    latest: Option<ResultDocument<EnsAnswer, ChainError>>,
     /// The holder at the newest block, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    latest_holder: Option<HolderForm>,
-    holder: Holder,
+    latest_holder: Option<HolderDocument>,
+    holder: NameHolder,
     expiry: Option<Timestamp>,
-    proof: Proof,
+    proof: ProofStrength,
     own: bool,
     endpoints: Vec<String>,
     contradicted_by: Vec<(String, String)>,
@@ -135,40 +136,41 @@ pub(super) struct ReadingForm {
 /// JSON of the holder at the newest block. `null` means that the holder is the same as at the resolved block.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum HolderForm {
+enum HolderDocument {
     Nobody,
     Address(Address),
-    Unreadable(MigrationSign),
+    Unreadable(Ensv2MigrationSign),
 }
 
-impl From<Holder> for HolderForm {
-    fn from(holder: Holder) -> Self {
+impl From<NameHolder> for HolderDocument {
+    fn from(holder: NameHolder) -> Self {
         match holder {
-            Holder::Nobody => Self::Nobody,
-            Holder::Address(holder) => Self::Address(holder),
-            Holder::Unreadable { unreadable } => Self::Unreadable(unreadable),
+            NameHolder::Nobody => Self::Nobody,
+            NameHolder::Address(holder) => Self::Address(holder),
+            NameHolder::Unreadable { unreadable } => Self::Unreadable(unreadable),
         }
     }
 }
 
-impl From<HolderForm> for Holder {
-    fn from(form: HolderForm) -> Self {
+impl From<HolderDocument> for NameHolder {
+    fn from(form: HolderDocument) -> Self {
         match form {
-            HolderForm::Nobody => Self::Nobody,
-            HolderForm::Address(holder) => Self::Address(holder),
-            HolderForm::Unreadable(unreadable) => Self::Unreadable { unreadable },
+            HolderDocument::Nobody => Self::Nobody,
+            HolderDocument::Address(holder) => Self::Address(holder),
+            HolderDocument::Unreadable(unreadable) => Self::Unreadable { unreadable },
         }
     }
 }
 
-impl ReadingForm {
-    fn of(reading: Reading, state_proof: Option<StateProof>) -> Self {
+impl ReadingDocument {
+    fn from_reading(reading: NameReading, state_proof: Option<StateProof>) -> Self {
         let latest_holder = match &reading.latest {
             Some(Ok(latest)) if latest.holder != reading.holder => Some(latest.holder.into()),
             _ => None,
         };
         Self {
-            backing: state_proof.map_or(Backing::Attested, |state_proof| Backing::Proven(Box::new(state_proof))),
+            backing: state_proof
+                .map_or(ReadingProvenance::Attested, |state_proof| ReadingProvenance::Proven(Box::new(state_proof))),
             block: reading.block,
             answer: reading.answer,
             latest: reading.latest.map(|latest| latest.map(|latest| latest.answer).into()),
@@ -184,10 +186,10 @@ impl ReadingForm {
     }
 }
 
-impl From<ReadingForm> for Reading {
-    fn from(form: ReadingForm) -> Self {
+impl From<ReadingDocument> for NameReading {
+    fn from(form: ReadingDocument) -> Self {
         let holder = form.latest_holder.map_or(form.holder, Into::into);
-        let latest = |answer: Answer| Latest { answer, holder };
+        let latest = |answer: EnsAnswer| LatestNameState { answer, holder };
         Self {
             block: form.block,
             answer: form.answer,
@@ -195,7 +197,7 @@ impl From<ReadingForm> for Reading {
             newest: None,
             holder: form.holder,
             expiry: form.expiry,
-            proof: Proof { own: form.own, ..form.proof },
+            proof: ProofStrength { own: form.own, ..form.proof },
             endpoints: form.endpoints,
             contradicted_by: form.contradicted_by,
             failed_endpoints: form.failed_endpoints,
@@ -205,34 +207,34 @@ impl From<ReadingForm> for Reading {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum SourceForm {
+pub(super) enum HttpsSourceDocument {
     NotAsked,
-    Body { bytes: Base64, url: String },
-    Unavailable(Recordable<Cause>),
-    Forbidden(Recordable<Forbidden>),
+    Body { bytes: Base64Bytes, url: String },
+    Unavailable(RecordableCause<SourceUnavailableError>),
+    Forbidden(RecordableCause<ForbiddenUrlError>),
     Oversize(u64),
 }
 
-impl From<Source> for SourceForm {
-    fn from(source: Source) -> Self {
+impl From<HttpsOutcome> for HttpsSourceDocument {
+    fn from(source: HttpsOutcome) -> Self {
         match source {
-            Source::NotAsked => Self::NotAsked,
-            Source::Body { bytes, url } => Self::Body { bytes: Base64(bytes), url },
-            Source::Unavailable(cause) => Self::Unavailable(cause),
-            Source::Forbidden(cause) => Self::Forbidden(cause),
-            Source::Oversize(limit) => Self::Oversize(limit),
+            HttpsOutcome::NotAsked => Self::NotAsked,
+            HttpsOutcome::Body { bytes, url } => Self::Body { bytes: Base64Bytes(bytes), url },
+            HttpsOutcome::Unavailable(cause) => Self::Unavailable(cause),
+            HttpsOutcome::Forbidden(cause) => Self::Forbidden(cause),
+            HttpsOutcome::Oversize(limit) => Self::Oversize(limit),
         }
     }
 }
 
-impl From<SourceForm> for Source {
-    fn from(form: SourceForm) -> Self {
+impl From<HttpsSourceDocument> for HttpsOutcome {
+    fn from(form: HttpsSourceDocument) -> Self {
         match form {
-            SourceForm::NotAsked => Self::NotAsked,
-            SourceForm::Body { bytes, url } => Self::Body { bytes: bytes.0, url },
-            SourceForm::Unavailable(cause) => Self::Unavailable(cause),
-            SourceForm::Forbidden(cause) => Self::Forbidden(cause),
-            SourceForm::Oversize(limit) => Self::Oversize(limit),
+            HttpsSourceDocument::NotAsked => Self::NotAsked,
+            HttpsSourceDocument::Body { bytes, url } => Self::Body { bytes: bytes.0, url },
+            HttpsSourceDocument::Unavailable(cause) => Self::Unavailable(cause),
+            HttpsSourceDocument::Forbidden(cause) => Self::Forbidden(cause),
+            HttpsSourceDocument::Oversize(limit) => Self::Oversize(limit),
         }
     }
 }
@@ -240,12 +242,12 @@ impl From<SourceForm> for Source {
 /// The JSON form of an IPFS walk: the blocks that decide it, or why there are none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum WalkForm {
+pub(super) enum IpfsWalkDocument {
     NotAsked,
     /// A CARv1 with the blocks in the order of the walk. Verification derives the result from them again.
     Blocks {
-        by: ProvenBy,
-        car: Base64,
+        by: ContentProofSource,
+        car: Base64Bytes,
     },
     /// Blocks were unavailable; cause by gateway label.
     Unproven(Vec<(String, String)>),
@@ -253,81 +255,92 @@ pub(super) enum WalkForm {
 
 /// The JSON form of the two bound schemas.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct SchemasForm {
-    pub(super) request: SchemaAnswersForm,
-    pub(super) receipt: SchemaAnswersForm,
+pub(super) struct BoundSchemasDocument {
+    pub(super) request: SchemaAnswersDocument,
+    pub(super) receipt: SchemaAnswersDocument,
 }
 
-/// [`SchemaAnswers`] in a bundle.
+/// [`SchemaResponses`] in a bundle.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct SchemaAnswersForm {
-    canonical: ResultForm<Base64, Recordable<SchemaFault>>,
-    mirror: Option<ResultForm<Base64, Recordable<SchemaFault>>>,
+pub(super) struct SchemaAnswersDocument {
+    canonical: ResultDocument<Base64Bytes, RecordableCause<SchemaFetchError>>,
+    mirror: Option<ResultDocument<Base64Bytes, RecordableCause<SchemaFetchError>>>,
 }
 
-impl From<SchemaAnswers> for SchemaAnswersForm {
-    fn from(bound: SchemaAnswers) -> Self {
-        let form = |answer: SchemaAnswer| answer.map(|served| Base64(served.bytes().clone())).into();
+impl From<SchemaResponses> for SchemaAnswersDocument {
+    fn from(bound: SchemaResponses) -> Self {
+        let form = |answer: SchemaResponse| answer.map(|served| Base64Bytes(served.bytes().clone())).into();
         Self { canonical: form(bound.canonical), mirror: bound.mirror.map(form) }
     }
 }
 
-impl From<SchemaAnswersForm> for SchemaAnswers {
-    fn from(form: SchemaAnswersForm) -> Self {
-        let read = |form: ResultForm<Base64, Recordable<SchemaFault>>| {
+impl From<SchemaAnswersDocument> for SchemaResponses {
+    fn from(form: SchemaAnswersDocument) -> Self {
+        let read = |form: ResultDocument<Base64Bytes, RecordableCause<SchemaFetchError>>| {
             form.into_result().map(|bytes| ServedSchema::read(bytes.0))
         };
         Self { canonical: read(form.canonical), mirror: form.mirror.map(read) }
     }
 }
 
-impl From<SchemaEvidence> for SchemasForm {
+impl From<SchemaEvidence> for BoundSchemasDocument {
     fn from(schemas: SchemaEvidence) -> Self {
         Self { request: schemas.request.into(), receipt: schemas.receipt.into() }
     }
 }
 
-impl From<SchemasForm> for SchemaEvidence {
-    fn from(form: SchemasForm) -> Self {
+impl From<BoundSchemasDocument> for SchemaEvidence {
+    fn from(form: BoundSchemasDocument) -> Self {
         Self { request: form.request.into(), receipt: form.receipt.into() }
     }
 }
 
-impl Document {
-    pub(super) fn of(
-        reporter: &Reporter<'_>,
-        evidence: &Evidence,
-        chain: OfChain,
-        blocks: &WalkedBlocks,
+impl BundleDocument {
+    pub(super) fn from_resolution(
+        reporter: &VerdictContext<'_>,
+        evidence: &ResolutionEvidence,
+        chain: ChainEvidence,
+        blocks: &VerifiedBlocks,
         verdict: &Verdict,
     ) -> Result<Self, BundleError> {
-        let targets = evidence.found().map(|found| Targets::of(&found.records));
+        let targets = evidence.resolved_records().map(|found| CardLocations::from_records(&found.records));
         let cid = targets.as_ref().and_then(|targets| Some((targets.cid?, &targets.path)));
         let mirror = targets.as_ref().and_then(|targets| targets.mirror.as_ref());
         let mirror = mirror.map(|mirror| (mirror.cid, &mirror.path));
         Ok(Self {
             schema: SCHEMA.to_owned(),
-            question: Question::of(&evidence.name, evidence.block, reporter.profile, reporter.policy),
-            run: RunOf { at: evidence.now, world: reporter.world.to_owned(), chain_id: reporter.chain_id },
-            header: chain.header.map(|header| Base64(header.0)),
-            reading: evidence.reading.clone().map(|reading| ReadingForm::of(reading, chain.state_proof)).into(),
+            question: BundleRequestDocument::from_rules(
+                &evidence.name,
+                evidence.block,
+                reporter.profile,
+                reporter.policy,
+            ),
+            run: BundleRunDocument { at: evidence.now, world: reporter.world.to_owned(), chain_id: reporter.chain_id },
+            header: chain.header.map(|header| Base64Bytes(header.0)),
+            reading: evidence
+                .reading
+                .clone()
+                .map(|reading| ReadingDocument::from_reading(reading, chain.state_proof))
+                .into(),
             owner: evidence.owner.clone(),
             https: evidence.https.clone().into(),
             ipfs: walk_form(&evidence.ipfs, cid, blocks),
             mirror: walk_form(&evidence.mirror, mirror, blocks),
             liars: evidence.liars.clone(),
-            schemas: evidence.schemas.clone().map(SchemasForm::from),
+            schemas: evidence.schemas.clone().map(BoundSchemasDocument::from),
             verdict: verdict.clone(),
             signed: None,
         })
     }
 }
 
-impl Document {
+impl BundleDocument {
     /// The state proofs behind the reading, if any.
     pub(super) fn state_proof(&self) -> Option<&StateProof> {
         match &self.reading {
-            ResultForm::Given(ReadingForm { backing: Backing::Proven(state_proof), .. }) => Some(state_proof),
+            ResultDocument::Given(ReadingDocument { backing: ReadingProvenance::Proven(state_proof), .. }) => {
+                Some(state_proof)
+            }
             _ => None,
         }
     }
@@ -338,10 +351,17 @@ impl Document {
     }
 }
 
-impl Question {
-    pub(super) fn of(name: &EnsName, block: BlockSelector, profile: &Profile, policy: &Policy) -> Self {
-        let pinned =
-            |id: &str, digest: clresolve_core::digest::Digest| Pinned { id: id.to_owned(), digest: digest.to_string() };
+impl BundleRequestDocument {
+    pub(super) fn from_rules(
+        name: &EnsName,
+        block: BlockSelector,
+        profile: &ConformanceProfile,
+        policy: &JudgementPolicy,
+    ) -> Self {
+        let pinned = |id: &str, digest: clresolve_core::digest::Digest| PinnedDocument {
+            id: id.to_owned(),
+            digest: digest.to_string(),
+        };
         Self {
             name: name.clone(),
             block: block.to_string(),
@@ -355,38 +375,42 @@ impl Question {
 }
 
 /// The walk with its blocks, in the order in which the walk requests them.
-fn walk_form(walked: &IpfsOutcome, from: Option<(ContentId, &ContentPath)>, blocks: &WalkedBlocks) -> WalkForm {
+fn walk_form(
+    walked: &IpfsOutcome,
+    from: Option<(ContentId, &ContentPath)>,
+    blocks: &VerifiedBlocks,
+) -> IpfsWalkDocument {
     let by = match (walked, from) {
-        (IpfsOutcome::NotAsked, _) | (_, None) => return WalkForm::NotAsked,
-        (IpfsOutcome::Unproven(causes), _) => return WalkForm::Unproven(causes.clone()),
+        (IpfsOutcome::NotAsked, _) | (_, None) => return IpfsWalkDocument::NotAsked,
+        (IpfsOutcome::Unproven(causes), _) => return IpfsWalkDocument::Unproven(causes.clone()),
         (IpfsOutcome::Proven { by, .. }, _) => *by,
-        _ => ProvenBy::Gateway,
+        _ => ContentProofSource::Gateway,
     };
-    let Some((root, path)) = from else { return WalkForm::NotAsked };
-    let mut walk = Walk::new(root, path, Budget::card());
+    let Some((root, path)) = from else { return IpfsWalkDocument::NotAsked };
+    let mut walk = DagWalk::new(root, path, DagWalkBudget::for_card());
     let mut order = Vec::new();
     // Terminates: each block is supplied once or the walk is over, and the budget bounds its visits.
-    while let Some((cid, block)) = walk.wanted().and_then(|cid| Some((*cid, blocks.get(cid)?))) {
+    while let Some((cid, block)) = walk.wanted_block().and_then(|cid| Some((*cid, blocks.get(cid)?))) {
         order.push((cid, block));
         if walk.supply(block.clone()).is_err() {
             break;
         }
     }
     let car = write_car(&root, order.iter().map(|(cid, block)| (cid, *block)));
-    WalkForm::Blocks { by, car: Base64(car.into()) }
+    IpfsWalkDocument::Blocks { by, car: Base64Bytes(car.into()) }
 }
 
 /// Bytes in base64 (RFC 4648, with padding). Only the canonical spelling is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Base64(pub(super) Bytes);
+pub(super) struct Base64Bytes(pub(super) Bytes);
 
-impl Serialize for Base64 {
+impl Serialize for Base64Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&STANDARD.encode(&self.0))
     }
 }
 
-impl<'de> Deserialize<'de> for Base64 {
+impl<'de> Deserialize<'de> for Base64Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         STANDARD.decode(text).map(|bytes| Self(bytes.into())).map_err(serde::de::Error::custom)

@@ -1,13 +1,13 @@
 //! Evidence bundles: a verdict and everything that it rests on, in one document that can be verified offline.
 //!
-//! [`Bundle::read`] parses untrusted bytes. [`Bundle::verify`] replays them: it repeats every proof that needs only the
-//! bytes, judges the evidence again, and requires that the result equals the verdict in the bundle. Every function is
-//! pure: no I/O, no clock, and no panic on any input.
+//! [`ResolutionBundle::read`] parses untrusted bytes. [`ResolutionBundle::verify`] replays them: it repeats every proof
+//! that needs only the bytes, judges the evidence again, and requires that the result equals the verdict in the bundle.
+//! Every function is pure: no I/O, no clock, and no panic on any input.
 //!
 //! A bundle that verifies shows that its verdict follows from its evidence. The evidence itself has two grades. The
 //! facts in [`VerifiedBundle::proven`] were proven during verification. The facts in [`VerifiedBundle::attested`] rest
 //! on the exporter's word: anyone can invent them together with a matching digest. A signature identifies who vouches
-//! for them ([`Bundle::check_signature`]).
+//! for them ([`ResolutionBundle::check_signature`]).
 
 mod error;
 mod form;
@@ -28,52 +28,52 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use self::error::{BundleError, UnrelatedCheckpoint};
-use self::form::Document;
-pub use self::form::{OfChain, SCHEMA};
+pub use self::error::{BundleError, CheckpointError};
+use self::form::BundleDocument;
+pub use self::form::{ChainEvidence, SCHEMA};
 pub use self::replay::VerifiedBundle;
 pub use self::trust_anchors::TrustAnchors;
-use crate::signed::{ExpectedVerdict, SignError, Signer, VerifyError};
+use crate::signed::{ExpectedVerdict, VerdictIssuer, VerdictSignError, VerdictVerifyError};
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
-use clresolve_core::json::Limits;
+use clresolve_core::json::JsonLimits;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::text::excerpt;
-use clresolve_ipfs::WalkedBlocks;
-use clresolve_jose::TrustedKeys;
+use clresolve_ipfs::VerifiedBlocks;
+use clresolve_jose::Ed25519KeySet;
 use clresolve_verdict::build;
-use clresolve_verdict::build::{Reporter, Run};
-use clresolve_verdict::trust::{Replay, Resolution};
+use clresolve_verdict::build::{ResolutionRun, VerdictContext};
+use clresolve_verdict::trust::{ReplayedResolution, Resolution};
 use clresolve_verdict::verdict::{Verdict, canonical_digest};
 
 /// Maximum size of a bundle in bytes: two IPFS walks that each use the whole
-/// [`Budget::card`](clresolve_ipfs::Budget::card), in base64, a light client's proof of up to 7 MB, in hexadecimal, and
-/// room for everything else.
+/// [`DagWalkBudget::for_card`](clresolve_ipfs::DagWalkBudget::for_card), in base64, a light client's proof of up to 7
+/// MB, in hexadecimal, and room for everything else.
 pub const MAX_BYTES: usize = 32 << 20;
 
 /// JSON limits of a bundle. A step's evidence nests a few levels below the verdict. The values are those of a verdict
 /// and some lists of endpoints.
-const LIMITS: Limits = Limits { bytes: MAX_BYTES, levels: 32, values: 64 * 1024, ..Limits::DOCUMENT };
+const LIMITS: JsonLimits = JsonLimits { bytes: MAX_BYTES, levels: 32, values: 64 * 1024, ..JsonLimits::DOCUMENT };
 
 /// A bundle with a valid form and a matching digest. Its content is not verified yet.
 #[derive(Clone, Debug)]
-pub struct Bundle {
-    document: Document,
+pub struct ResolutionBundle {
+    document: BundleDocument,
     digest: Digest,
 }
 
 /// A bundle of a live resolution, with the resolution's result. Only such a bundle can be signed; a bundle that was
 /// read cannot.
 #[derive(Clone, Debug)]
-pub struct Packed {
-    bundle: Bundle,
+pub struct SignableBundle {
+    bundle: ResolutionBundle,
     resolution: Resolution,
 }
 
 /// The signature of a bundle's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signature {
+pub struct BundleSignature {
     /// The `iss` claim.
     pub issuer: String,
     /// Thumbprint of the signing key.
@@ -84,17 +84,17 @@ pub struct Signature {
     pub is_expired: bool,
 }
 
-impl Bundle {
+impl ResolutionBundle {
     /// Parses untrusted bytes as strict JSON of this format. Unknown members and a wrong digest are errors.
     ///
     /// # Errors
     /// [`BundleError::Json`], [`BundleError::Format`], [`BundleError::Shape`] or [`BundleError::Digest`].
     pub fn read(bytes: &[u8]) -> Result<Self, BundleError> {
-        Self::of(json::parse(bytes, LIMITS)?)
+        Self::from_value(json::parse(bytes, LIMITS)?)
     }
 
-    fn of(value: Value) -> Result<Self, BundleError> {
-        let (document, digest) = opened(value, SCHEMA)?;
+    fn from_value(value: Value) -> Result<Self, BundleError> {
+        let (document, digest) = parse_document(value, SCHEMA)?;
         Ok(Self { document, digest })
     }
 
@@ -104,20 +104,20 @@ impl Bundle {
     /// # Errors
     /// [`BundleError`] if the bundle would not verify, so that every packed bundle can be replayed.
     pub fn pack(
-        reporter: &Reporter<'_>,
-        run: &Run,
-        chain: OfChain,
-        blocks: &WalkedBlocks,
-    ) -> Result<Packed, BundleError> {
-        let resolution = build::resolution(reporter, run, 0);
+        reporter: &VerdictContext<'_>,
+        run: &ResolutionRun,
+        chain: ChainEvidence,
+        blocks: &VerifiedBlocks,
+    ) -> Result<SignableBundle, BundleError> {
+        let resolution = build::build_resolution(reporter, run, 0);
         let verdict = resolution.verdict().without_confirmation();
-        let document = Document::of(reporter, &run.evidence, chain, blocks, &verdict)?;
-        let digest = digest_of(&shape(&document)?)?;
+        let document = BundleDocument::from_resolution(reporter, &run.evidence, chain, blocks, &verdict)?;
+        let digest = digest_of(&serialize_document(&document)?)?;
         let bundle = Self { document, digest };
         // The exporter's light client started from this checkpoint. Each reader names its own.
         let checkpoint = bundle.checkpoint();
         bundle.verify(TrustAnchors { profiles: reporter.profiles, checkpoint })?;
-        Ok(Packed { bundle, resolution })
+        Ok(SignableBundle { bundle, resolution })
     }
 
     /// Replays the bundle under the rules that it names, which must be among those of `anchors`. A bundle of grade
@@ -135,7 +135,7 @@ impl Bundle {
         self.document.light_client().map(|proof| proof.checkpoint)
     }
 
-    /// Whether the bundle contains a signature. [`Bundle::verify`] does not check it.
+    /// Whether the bundle contains a signature. [`ResolutionBundle::verify`] does not check it.
     pub const fn is_signed(&self) -> bool {
         self.document.signed.is_some()
     }
@@ -145,7 +145,7 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
-    pub fn judge<'a>(&self, anchors: impl Into<TrustAnchors<'a>>) -> Result<Replay, BundleError> {
+    pub fn judge<'a>(&self, anchors: impl Into<TrustAnchors<'a>>) -> Result<ReplayedResolution, BundleError> {
         Ok(replay::judge(&self.document, anchors.into())?.1)
     }
 
@@ -157,14 +157,14 @@ impl Bundle {
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`]; [`BundleError::Inconsistent`] if the bundle
     /// answers another request.
-    pub fn run(
+    pub fn replayed_run(
         &self,
-        reporter: &Reporter<'_>,
+        reporter: &VerdictContext<'_>,
         checkpoint: Option<B256>,
         name: &EnsName,
         block: BlockSelector,
-    ) -> Result<Run, BundleError> {
-        replay::run(&self.document, reporter, checkpoint, name, block)
+    ) -> Result<ResolutionRun, BundleError> {
+        replay::replayed_run(&self.document, reporter, checkpoint, name, block)
     }
 
     /// Checks that one of `keys` signed this bundle's verdict, and that the verdict matches `expected`.
@@ -177,11 +177,11 @@ impl Bundle {
     /// [`BundleError::Unsigned`], [`BundleError::Signature`] or [`BundleError::OtherSigned`].
     pub fn check_signature(
         &self,
-        keys: &TrustedKeys,
+        keys: &Ed25519KeySet,
         expected: &ExpectedVerdict,
         now: Timestamp,
-    ) -> Result<Signature, BundleError> {
-        let Document { verdict, signed, .. } = &self.document;
+    ) -> Result<BundleSignature, BundleError> {
+        let BundleDocument { verdict, signed, .. } = &self.document;
         let jws = signed.as_deref().ok_or(BundleError::Unsigned)?;
         // An expired signature is checked as of the last second of its validity.
         let last = Timestamp::from_second(verdict.freshness.fresh_until.as_second() - 1).ok();
@@ -192,8 +192,8 @@ impl Bundle {
         {
             return Err(BundleError::OtherSigned);
         }
-        let expires = Timestamp::from_second(found.expires).map_err(|_| VerifyError::Lifetime)?;
-        Ok(Signature { issuer: found.issuer, key_id: found.key_id, expires, is_expired: now >= expires })
+        let expires = Timestamp::from_second(found.expires).map_err(|_| VerdictVerifyError::Lifetime)?;
+        Ok(BundleSignature { issuer: found.issuer, key_id: found.key_id, expires, is_expired: now >= expires })
     }
 
     /// The name that the verdict is about.
@@ -216,27 +216,27 @@ impl Bundle {
 
     /// The bundle as JSON.
     pub fn to_json(&self) -> Value {
-        let mut value = shape(&self.document).unwrap_or_default();
+        let mut value = serialize_document(&self.document).unwrap_or_default();
         value["digest"] = self.digest.to_string().into();
         value
     }
 }
 
-impl Packed {
+impl SignableBundle {
     /// The bundle with its verdict signed, as of `now`.
     ///
     /// # Errors
-    /// [`SignError`] if the verdict must not be signed.
-    pub fn signed(&self, signer: &Signer, now: Timestamp) -> Result<Bundle, SignError> {
+    /// [`VerdictSignError`] if the verdict must not be signed.
+    pub fn sign_verdict(&self, signer: &VerdictIssuer, now: Timestamp) -> Result<ResolutionBundle, VerdictSignError> {
         let mut document = self.bundle.document.clone();
         document.signed = Some(signer.sign(&self.resolution, now)?);
-        let digest = shape(&document).and_then(|value| digest_of(&value));
+        let digest = serialize_document(&document).and_then(|value| digest_of(&value));
         let digest = digest.expect("a document that has a JSON form has one with another string in it");
-        Ok(Bundle { document, digest })
+        Ok(ResolutionBundle { document, digest })
     }
 
     /// The unsigned bundle.
-    pub const fn bundle(&self) -> &Bundle {
+    pub const fn bundle(&self) -> &ResolutionBundle {
         &self.bundle
     }
 
@@ -246,13 +246,13 @@ impl Packed {
     }
 
     /// Extracts the unsigned bundle.
-    pub fn into_bundle(self) -> Bundle {
+    pub fn into_bundle(self) -> ResolutionBundle {
         self.bundle
     }
 }
 
 /// Parses a document of format `schema` from untrusted JSON and verifies its digest.
-fn opened<D: Serialize + DeserializeOwned>(mut value: Value, schema: &str) -> Result<(D, Digest), BundleError> {
+fn parse_document<D: Serialize + DeserializeOwned>(mut value: Value, schema: &str) -> Result<(D, Digest), BundleError> {
     let format = value.get("schema").and_then(Value::as_str).unwrap_or_default();
     if format != schema {
         return Err(BundleError::Format(excerpt(format)));
@@ -269,13 +269,13 @@ fn opened<D: Serialize + DeserializeOwned>(mut value: Value, schema: &str) -> Re
     let document: D =
         serde_json::from_value(value.clone()).map_err(|error| BundleError::Shape(excerpt(&error.to_string())))?;
     // Serializing the document must reproduce the input. This rejects unknown members and alternative spellings.
-    match replay::first_difference(&value, &shape(&document)?) {
+    match replay::first_difference(&value, &serialize_document(&document)?) {
         None => Ok((document, observed)),
         Some(at) => Err(BundleError::Shape(format!("{} is not in its one form", excerpt(&at)))),
     }
 }
 
-fn shape(document: &impl Serialize) -> Result<Value, BundleError> {
+fn serialize_document(document: &impl Serialize) -> Result<Value, BundleError> {
     serde_json::to_value(document).map_err(|error| BundleError::Shape(excerpt(&error.to_string())))
 }
 

@@ -1,36 +1,36 @@
 //! Verifies a header that a light client of the beacon chain supplied.
 
 use alloy_primitives::B256;
-use clresolve_beacon::{ChainSpec, VerifiedHeader, verify_proof};
+use clresolve_beacon::{ChainSpec, VerifiedBeaconHeader, verify_light_client_proof};
 use clresolve_core::light_client::LightClientProof;
-use clresolve_core::reading::Block;
+use clresolve_core::reading::ChainBlock;
 use clresolve_core::world::{MAINNET_ID, SANDBOX, SANDBOX_ID};
 use jiff::Timestamp;
 
-use super::error::{BundleError, UnrelatedCheckpoint};
+use super::error::{BundleError, CheckpointError};
 
 /// Checks that the validators finalized `block`, for a reader who trusts the block root `checkpoint`. `at` is when the
 /// evidence was gathered. The network is given by name and chain id.
-pub(super) fn check(
+pub(super) fn check_finality(
     proof: &LightClientProof,
-    block: &Block,
+    block: &ChainBlock,
     checkpoint: Option<B256>,
     (world, chain_id): (&str, u64),
     at: Timestamp,
 ) -> Result<(), BundleError> {
-    let checkpoint = checkpoint.ok_or(UnrelatedCheckpoint::Unnamed { observed: proof.checkpoint })?;
-    let spec = spec_of(world, chain_id).ok_or(UnrelatedCheckpoint::UnknownChain(chain_id))?;
+    let checkpoint = checkpoint.ok_or(CheckpointError::Unnamed { observed: proof.checkpoint })?;
+    let spec = spec_of(world, chain_id).ok_or(CheckpointError::UnknownChain(chain_id))?;
     let slot = spec.slot_at(u64::try_from(at.as_second()).unwrap_or_default());
-    let verified = verify_proof(proof, checkpoint, spec, slot);
+    let verified = verify_light_client_proof(proof, checkpoint, spec, slot);
     let verified = verified.map_err(|error| match error.is_unrelated() {
-        true => UnrelatedCheckpoint::NoPath(error.to_string()).into(),
+        true => CheckpointError::NoPath(error.to_string()).into(),
         false => BundleError::LightClient(error.to_string()),
     })?;
     check_block(&verified, block)
 }
 
 /// Checks that the verified header is that of `block`.
-fn check_block(verified: &VerifiedHeader, block: &Block) -> Result<(), BundleError> {
+fn check_block(verified: &VerifiedBeaconHeader, block: &ChainBlock) -> Result<(), BundleError> {
     if verified.block_hash() == block.hash || clresolve_core::mutant!("any-finalized-header") {
         return Ok(());
     }
@@ -38,7 +38,7 @@ fn check_block(verified: &VerifiedHeader, block: &Block) -> Result<(), BundleErr
         return Err(BundleError::Header("the validators finalized another block of its height"));
     }
     let (observed, expected) = (verified.block_number(), block.number);
-    Err(UnrelatedCheckpoint::OtherBlock { expected, observed }.into())
+    Err(CheckpointError::OtherBlock { expected, observed }.into())
 }
 
 /// The beacon chain whose blocks contain those of this network. Other networks have the sandbox's chain id too, but the

@@ -6,35 +6,35 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{self, Limits};
+use clresolve_core::json::{self, JsonLimits};
 use clresolve_core::mutant;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Block, Grade};
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::records::Key;
-use clresolve_core::state::State;
-use clresolve_jose::PublicKey;
-use clresolve_messages::receipt::document::ReceiptSetting;
+use clresolve_core::reading::{ChainBlock, ProofGrade};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::records::RecordKey;
+use clresolve_core::state::TrustState;
+use clresolve_jose::Ed25519PublicKey;
+use clresolve_messages::receipt::document::ReceiptVerificationInputs;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
+    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, StepStatus,
 };
-use clresolve_messages::receipt::question::Request;
-use clresolve_messages::receipt::{ReceiptQuestion, Verification, judge};
-use clresolve_payment::payee::Claim;
-use clresolve_payment::request::DecisionRequest;
-use clresolve_payment::route::Route;
-use clresolve_payment::settlement::{Purchase, Settlement, ShownBy};
+use clresolve_messages::receipt::question::AgentRequest;
+use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge};
+use clresolve_payment::payee::PayeeClaim;
+use clresolve_payment::request::PaymentDecisionRequest;
+use clresolve_payment::route::AgentRoute;
+use clresolve_payment::settlement::{Purchase, Settlement, SettlementEvidenceKind};
 use clresolve_state::receipts::TransactionReading;
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::trust::Replay;
+use clresolve_verdict::trust::ReplayedResolution;
 use clresolve_verdict::verdict::document_id;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::form::Base64;
+use super::form::Base64Bytes;
 use super::replay::first_difference;
-use super::{Bundle, BundleError, VerifiedBundle, digest_of, opened, shape};
+use super::{BundleError, ResolutionBundle, VerifiedBundle, digest_of, parse_document, serialize_document};
 
 /// Identifier of the format. Its JSON form is `schemas/purchase.schema.json`.
 pub const SCHEMA: &str = "clresolve.purchase/1";
@@ -44,12 +44,16 @@ pub const SCHEMA: &str = "clresolve.purchase/1";
 pub const MAX_BYTES: usize = super::MAX_BYTES + (8 << 20);
 
 /// JSON limits: those of a name's bundle, plus one level and one value for each topic of a transaction's logs.
-const LIMITS: Limits =
-    Limits { bytes: MAX_BYTES, levels: super::LIMITS.levels + 1, values: 2 * super::LIMITS.values, ..super::LIMITS };
+const LIMITS: JsonLimits = JsonLimits {
+    bytes: MAX_BYTES,
+    levels: super::LIMITS.levels + 1,
+    values: 2 * super::LIMITS.values,
+    ..super::LIMITS
+};
 
 /// The documents of a purchase, exactly as they were sent or received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Papers {
+pub struct PurchaseDocuments {
     /// The receipt.
     pub receipt: Vec<u8>,
     /// The request.
@@ -64,15 +68,15 @@ pub struct Papers {
     pub settlement: Option<String>,
 }
 
-impl Papers {
+impl PurchaseDocuments {
     /// The receipt question that these documents pose about the agent `name`.
     ///
     /// # Errors
     /// A message with the unreadable document (request, decision or payment header) and the cause. The receipt and the
     /// settlement come from the agent and never cause an error, however broken they are.
-    pub fn question(&self, name: &str) -> Result<ReceiptQuestion, String> {
-        let request = self.request.as_deref().map(Request::from_bytes).transpose();
-        Ok(ReceiptQuestion {
+    pub fn verification_request(&self, name: &str) -> Result<ReceiptVerificationRequest, String> {
+        let request = self.request.as_deref().map(AgentRequest::from_bytes).transpose();
+        Ok(ReceiptVerificationRequest {
             name: name.to_owned(),
             receipt: self.receipt.clone(),
             request: request.map_err(|error| format!("request: {error}"))?,
@@ -81,10 +85,10 @@ impl Papers {
     }
 
     /// Checks the decision against the decision request, if there is one.
-    fn held_decision(&self, purchase: &Purchase) -> Result<(), BundleError> {
+    fn check_decision(&self, purchase: &Purchase) -> Result<(), BundleError> {
         let Some(asked) = &self.asked else { return Ok(()) };
         let asked =
-            DecisionRequest::from_json(asked).map_err(|error| BundleError::Shape(format!("/asked: {error}")))?;
+            PaymentDecisionRequest::from_json(asked).map_err(|error| BundleError::Shape(format!("/asked: {error}")))?;
         let decided = purchase.decision.as_ref();
         let decided = decided.ok_or(BundleError::Inconsistent("a decision request without a decision"))?;
         decided.follows_from(&asked).map_err(BundleError::Decision)
@@ -93,7 +97,7 @@ impl Papers {
 
 /// Evidence about a purchase besides the name's bundle.
 #[derive(Clone, Debug)]
-pub struct Evidence {
+pub struct PurchaseEvidence {
     /// Who signs receipts for the agent. `None` if only an address of the agent can have signed.
     pub signer: Option<ReceiptSigner>,
     /// What the payment's chain returned for the transaction, if the purchase requires one.
@@ -105,8 +109,8 @@ pub struct Evidence {
 /// A purchase bundle with a valid form and a matching digest. Its content is not verified yet.
 #[derive(Clone, Debug)]
 pub struct PurchaseBundle {
-    document: Document,
-    bundle: Bundle,
+    document: PurchaseBundleDocument,
+    bundle: ResolutionBundle,
     digest: Digest,
 }
 
@@ -114,7 +118,7 @@ pub struct PurchaseBundle {
 #[derive(Clone, Debug)]
 pub enum AnyBundle {
     /// A bundle of a name.
-    Name(Box<Bundle>),
+    Name(Box<ResolutionBundle>),
     /// A bundle of a purchase, which contains the bundle of a name.
     Purchase(Box<PurchaseBundle>),
 }
@@ -123,13 +127,13 @@ impl AnyBundle {
     /// Parses a bundle of the format that it declares, within the limits of purchase bundles.
     ///
     /// # Errors
-    /// As [`Bundle::read`] and [`PurchaseBundle::read`].
+    /// As [`ResolutionBundle::read`] and [`PurchaseBundle::read`].
     pub fn read(bytes: &[u8]) -> Result<Self, BundleError> {
         let value = json::parse(bytes, LIMITS)?;
         if value.get("schema").and_then(Value::as_str) == Some(SCHEMA) {
-            return Ok(Self::Purchase(Box::new(PurchaseBundle::of(value)?)));
+            return Ok(Self::Purchase(Box::new(PurchaseBundle::from_value(value)?)));
         }
-        Ok(Self::Name(Box::new(Bundle::of(value)?)))
+        Ok(Self::Name(Box::new(ResolutionBundle::from_value(value)?)))
     }
 }
 
@@ -137,7 +141,7 @@ impl AnyBundle {
 #[derive(Clone, Debug)]
 pub struct VerifiedPurchase {
     /// The verification of receipt and settlement.
-    pub verification: Verification,
+    pub verification: ReceiptVerificationDocument,
     /// The digest of the bundle.
     pub digest: Digest,
     /// When the purchase was judged, according to the bundle.
@@ -149,16 +153,16 @@ pub struct VerifiedPurchase {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Document {
+struct PurchaseBundleDocument {
     schema: String,
     at: Timestamp,
     bundle: Value,
-    signer: Option<SignerForm>,
-    receipt: Base64,
-    request: Option<Base64>,
-    decision: Option<Base64>,
+    signer: Option<BundledSignerDocument>,
+    receipt: Base64Bytes,
+    request: Option<Base64Bytes>,
+    decision: Option<Base64Bytes>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    asked: Option<Base64>,
+    asked: Option<Base64Bytes>,
     payment: Option<String>,
     settlement: Option<String>,
     transaction: Option<TransactionReading>,
@@ -167,7 +171,7 @@ struct Document {
 
 /// The JSON form of a [`ReceiptSigner`] whose key is known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct SignerForm {
+struct BundledSignerDocument {
     name: EnsName,
     /// The key's bytes in base64.
     key: String,
@@ -175,11 +179,11 @@ struct SignerForm {
     canonical: Option<String>,
     block: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    lent: Vec<Code>,
+    lent: Vec<ReasonCode>,
 }
 
-impl SignerForm {
-    fn of(signer: &ReceiptSigner) -> Result<Self, BundleError> {
+impl BundledSignerDocument {
+    fn from_signer(signer: &ReceiptSigner) -> Result<Self, BundleError> {
         let key = signer.key.as_ref().map_err(|_| BundleError::Inconsistent("the signer's key is not known"))?;
         Ok(Self {
             name: signer.name.clone(),
@@ -193,12 +197,12 @@ impl SignerForm {
 
     fn signer(&self) -> Result<ReceiptSigner, BundleError> {
         let bytes = STANDARD.decode(&self.key).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
-        let key = bytes.and_then(|bytes| PublicKey::from_bytes(&bytes).ok());
+        let key = bytes.and_then(|bytes| Ed25519PublicKey::from_bytes(&bytes).ok());
         let key = key.ok_or_else(|| BundleError::Shape("/signer/key is no key".to_owned()))?;
         Ok(ReceiptSigner {
             name: self.name.clone(),
             key: Ok(key),
-            kid: self.kid.clone().ok_or_else(|| Box::new(unpublished(Key::SigKid.as_str()))),
+            kid: self.kid.clone().ok_or_else(|| Box::new(unpublished_key_reason(RecordKey::SigKid.as_str()))),
             canonical: self.canonical.clone(),
             block: self.block,
             lent: self.lent.clone(),
@@ -206,14 +210,14 @@ impl SignerForm {
     }
 }
 
-fn unpublished(place: &str) -> Reason {
-    Reason::new(Code::ReceiptKeyUnpublished).at(place).observed("none in the bundle")
+fn unpublished_key_reason(place: &str) -> Reason {
+    Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place(place).observed("none in the bundle")
 }
 
-impl Document {
-    fn papers(&self) -> Papers {
-        let bytes = |part: &Option<Base64>| part.as_ref().map(|part| part.0.to_vec());
-        Papers {
+impl PurchaseBundleDocument {
+    fn purchase_documents(&self) -> PurchaseDocuments {
+        let bytes = |part: &Option<Base64Bytes>| part.as_ref().map(|part| part.0.to_vec());
+        PurchaseDocuments {
             receipt: self.receipt.0.to_vec(),
             request: bytes(&self.request),
             decision: bytes(&self.decision),
@@ -224,34 +228,34 @@ impl Document {
     }
 
     /// Judges this evidence for the agent that the name's bundle has proven.
-    fn judged(&self, agent: &VerifiedBundle) -> Result<Verification, BundleError> {
+    fn judge_receipt(&self, agent: &VerifiedBundle) -> Result<ReceiptVerificationDocument, BundleError> {
         if self.at < agent.made_at && !mutant!("purchases-before-their-names") {
             return Err(BundleError::Inconsistent("a purchase that was judged before its agent"));
         }
         let verdict = agent.replay.verdict();
         let name = verdict.name.normalized.as_deref().unwrap_or_default();
-        let papers = self.papers();
-        let question = papers.question(name).map_err(BundleError::Shape)?;
-        papers.held_decision(&question.purchase)?;
-        let settlement = self.settled(&question.purchase, name)?;
-        let signer = self.signer.as_ref().map(SignerForm::signer).transpose()?;
-        let (agent, nobody) = (shown_agent(&agent.replay), unpublished(Key::SigPub.as_str()));
-        let (request, bought) = (question.request.as_ref(), question.purchase.bought());
+        let papers = self.purchase_documents();
+        let question = papers.verification_request(name).map_err(BundleError::Shape)?;
+        papers.check_decision(&question.purchase)?;
+        let settlement = self.check_settlement(&question.purchase, name)?;
+        let signer = self.signer.as_ref().map(BundledSignerDocument::signer).transpose()?;
+        let (agent, nobody) = (published_agent(&agent.replay), unpublished_key_reason(RecordKey::SigPub.as_str()));
+        let (request, bought) = (question.request.as_ref(), question.purchase.purchase_facts());
         let known = ReceiptKnowledge {
             agent: agent.as_ref(),
             signer: signer.as_ref().ok_or(&nobody),
             request,
             bought: bought.as_ref(),
-            earliest: question.purchase.earliest(settlement.as_ref()),
+            earliest: question.purchase.earliest_purchase_time(settlement.as_ref()),
             // The bundle lacks the bound schema and its references.
             schema: None,
             now: self.at,
         };
-        let setting = ReceiptSetting {
+        let setting = ReceiptVerificationInputs {
             verdict,
             signer: signer.as_ref(),
             is_signer_attested: true,
-            request: request.map(Request::sha256),
+            request: request.map(AgentRequest::sha256),
             decision: bought.as_ref().map(|bought| &*bought.decision),
             settlement: settlement.as_ref(),
             now: self.at,
@@ -262,23 +266,23 @@ impl Document {
                 "a signer although an address signed, or no signer although a key signed",
             ));
         }
-        Ok(Verification::of(judgement, &setting))
+        Ok(ReceiptVerificationDocument::from_judgement(judgement, &setting))
     }
 
     /// Whether the purchase from `name` was settled according to the chain. The bundle must contain a transaction if,
     /// and only if, the purchase requires one.
-    fn settled(&self, purchase: &Purchase, name: &str) -> Result<Option<Settlement>, BundleError> {
+    fn check_settlement(&self, purchase: &Purchase, name: &str) -> Result<Option<Settlement>, BundleError> {
         if !purchase.asks_for_settlement() {
             return match self.transaction {
                 Some(_) => Err(BundleError::Inconsistent("a transaction that the purchase does not require")),
                 None => Ok(None),
             };
         }
-        let (due, seen) = match (purchase.due(name), &self.transaction) {
+        let (due, seen) = match (purchase.due_transfer(name), &self.transaction) {
             (Ok(due), Some(reading)) => {
-                consistent(reading)?;
+                check_reading_consistency(reading)?;
                 let is_proven = is_proven(reading)?;
-                let seen = due.seen(&reading.head, reading.execution.as_ref(), &reading.proof, is_proven);
+                let seen = due.check_transaction(&reading.head, reading.execution.as_ref(), &reading.proof, is_proven);
                 (Some(due), seen)
             }
             (Err(objection), None) => (None, Err(objection)),
@@ -287,46 +291,50 @@ impl Document {
                 return Err(BundleError::Inconsistent("a transaction that the purchase does not require"));
             }
         };
-        Ok(Some(Settlement::of(purchase, due, seen)))
+        Ok(Some(Settlement::from_check(purchase, due, seen)))
     }
 }
 
 /// Who was paid, as text, if the payee is one of the agent's addresses.
-fn shown_payee(purchase: &Purchase, settlement: Option<&Settlement>, agent: &Replay) -> Option<String> {
-    let (network, payee) = purchase.paid_to(settlement.and_then(|settlement| settlement.due.as_ref()))?;
-    let claim = Claim::of_records(agent.payment()?, network);
-    let is_own = matches!(claim, Claim::Is(address, _) if address == payee);
+fn matching_payee_clause(
+    purchase: &Purchase,
+    settlement: Option<&Settlement>,
+    agent: &ReplayedResolution,
+) -> Option<String> {
+    let (network, payee) = purchase.payee_on_network(settlement.and_then(|settlement| settlement.due.as_ref()))?;
+    let claim = PayeeClaim::from_records(agent.payment()?, network);
+    let is_own = matches!(claim, PayeeClaim::Is(address, _) if address == payee);
     is_own.then(|| format!("that the payee {payee} is the address for {network} in the name's bundle"))
 }
 
 /// The agent as its name publishes it. The exporter may have configured further routes, so a receipt for another URL is
 /// not a contradiction.
-fn shown_agent(agent: &Replay) -> Option<ReceiptAgent> {
+fn published_agent(agent: &ReplayedResolution) -> Option<ReceiptAgent> {
     let (verdict, published) = (agent.verdict(), agent.payment());
     let addresses = match published {
-        Some(_) => SignerAddresses::of(verdict, published, &GatePolicy::default()),
-        None => SignerAddresses { settled: Vec::new(), open: Some(Box::new(unpublished("addr"))) },
+        Some(_) => SignerAddresses::from_published(verdict, published, &GatePolicy::default()),
+        None => SignerAddresses { settled: Vec::new(), open: Some(Box::new(unpublished_key_reason("addr"))) },
     };
-    let route = |verb: Option<&str>| Route::published(verdict.identity.as_ref(), published, verb);
-    let mut routes = AgentRoutes::of_verbs(verdict, published, route);
+    let route = |verb: Option<&str>| AgentRoute::from_published(verdict.identity.as_ref(), published, verb);
+    let mut routes = AgentRoutes::for_verbs(verdict, published, route);
     routes.open.get_or_insert_with(|| {
-        let others = Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptRequestMismatch) };
-        Box::new(others.at("route").observed("a URL that the name does not publish: a configuration may list it"))
+        let others = Reason { effect: ReasonEffect::Unknown, ..Reason::new(ReasonCode::ReceiptRequestMismatch) };
+        Box::new(others.at_place("route").observed("a URL that the name does not publish: a configuration may list it"))
     });
-    ReceiptAgent::of(verdict, addresses, routes)
+    ReceiptAgent::from_verdict(verdict, addresses, routes)
 }
 
 /// Rejects a reading that no resolver could have produced.
-fn consistent(reading: &TransactionReading) -> Result<(), BundleError> {
+fn check_reading_consistency(reading: &TransactionReading) -> Result<(), BundleError> {
     let TransactionReading { head, execution, proof, .. } = reading;
-    let is_below_head = |block: &Block| block.number < head.number && block.hash != head.hash;
-    let is_in_chain = |block: &Block| is_below_head(block) || block == head;
+    let is_below_head = |block: &ChainBlock| block.number < head.number && block.hash != head.hash;
+    let is_in_chain = |block: &ChainBlock| is_below_head(block) || block == head;
     if !execution.as_ref().is_none_or(|execution| is_in_chain(&execution.block)) && !mutant!("settled-above-the-head") {
         return Err(BundleError::Inconsistent("a transaction in a block that is not below the head"));
     }
     let is_of_grade = match proof.grade {
-        Grade::SingleRpc => proof.agreed == 1,
-        Grade::Quorum => proof.agreed > 1,
+        ProofGrade::SingleRpc => proof.agreed == 1,
+        ProofGrade::Quorum => proof.agreed > 1,
         // A state proof cannot back a settlement. A settlement's receipt proof is reported separately.
         _ => false,
     };
@@ -355,12 +363,12 @@ impl PurchaseBundle {
     /// # Errors
     /// [`BundleError::Json`], [`BundleError::Format`], [`BundleError::Shape`] or [`BundleError::Digest`].
     pub fn read(bytes: &[u8]) -> Result<Self, BundleError> {
-        Self::of(json::parse(bytes, LIMITS)?)
+        Self::from_value(json::parse(bytes, LIMITS)?)
     }
 
-    fn of(value: Value) -> Result<Self, BundleError> {
-        let (document, digest) = opened::<Document>(value, SCHEMA)?;
-        Ok(Self { bundle: Bundle::of(document.bundle.clone())?, document, digest })
+    fn from_value(value: Value) -> Result<Self, BundleError> {
+        let (document, digest) = parse_document::<PurchaseBundleDocument>(value, SCHEMA)?;
+        Ok(Self { bundle: ResolutionBundle::from_value(document.bundle.clone())?, document, digest })
     }
 
     /// Packs a purchase from the agent of `bundle`, with its verification. `agent` is the result of verifying `bundle`.
@@ -368,17 +376,17 @@ impl PurchaseBundle {
     /// # Errors
     /// [`BundleError`] if the bundle would not verify, so that every packed bundle can be replayed.
     pub fn pack(
-        bundle: Bundle,
+        bundle: ResolutionBundle,
         agent: &VerifiedBundle,
-        papers: &Papers,
-        evidence: Evidence,
-    ) -> Result<(Self, Verification), BundleError> {
-        let encoded = |bytes: &Vec<u8>| Base64(Bytes::copy_from_slice(bytes));
-        let mut document = Document {
+        papers: &PurchaseDocuments,
+        evidence: PurchaseEvidence,
+    ) -> Result<(Self, ReceiptVerificationDocument), BundleError> {
+        let encoded = |bytes: &Vec<u8>| Base64Bytes(Bytes::copy_from_slice(bytes));
+        let mut document = PurchaseBundleDocument {
             schema: SCHEMA.to_owned(),
             at: evidence.at,
             bundle: bundle.to_json(),
-            signer: evidence.signer.as_ref().map(SignerForm::of).transpose()?,
+            signer: evidence.signer.as_ref().map(BundledSignerDocument::from_signer).transpose()?,
             receipt: encoded(&papers.receipt),
             request: papers.request.as_ref().map(encoded),
             decision: papers.decision.as_ref().map(encoded),
@@ -388,14 +396,14 @@ impl PurchaseBundle {
             transaction: evidence.transaction,
             verification: Value::Null,
         };
-        let verification = document.judged(agent)?;
+        let verification = document.judge_receipt(agent)?;
         document.verification = verification.to_value();
-        let digest = digest_of(&shape(&document)?)?;
+        let digest = digest_of(&serialize_document(&document)?)?;
         Ok((Self { document, bundle, digest }, verification))
     }
 
     /// The bundle of the agent's name.
-    pub const fn bundle(&self) -> &Bundle {
+    pub const fn bundle(&self) -> &ResolutionBundle {
         &self.bundle
     }
 
@@ -404,8 +412,8 @@ impl PurchaseBundle {
     ///
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
-    pub fn judge(&self, agent: &VerifiedBundle) -> Result<Verification, BundleError> {
-        self.document.judged(agent)
+    pub fn judge(&self, agent: &VerifiedBundle) -> Result<ReceiptVerificationDocument, BundleError> {
+        self.document.judge_receipt(agent)
     }
 
     /// Judges the purchase again. `agent` is the result of verifying its [`bundle`](Self::bundle).
@@ -420,20 +428,21 @@ impl PurchaseBundle {
         {
             return Err(BundleError::Verdict { at: format!("/verification{at}") });
         }
-        let question = self.document.papers().question(&verification.name).map_err(BundleError::Shape)?;
-        let payee = shown_payee(&question.purchase, verification.settlement.as_ref(), &agent.replay);
+        let question =
+            self.document.purchase_documents().verification_request(&verification.name).map_err(BundleError::Shape)?;
+        let payee = matching_payee_clause(&question.purchase, verification.settlement.as_ref(), &agent.replay);
         Ok(VerifiedPurchase {
             digest: self.digest,
             made_at: self.document.at,
-            proven: proven(&self.document, &verification, payee.as_deref()),
-            attested: attested(&self.document, &verification, agent, payee.is_some()),
+            proven: proven_facts(&self.document, &verification, payee.as_deref()),
+            attested: attested_facts(&self.document, &verification, agent, payee.is_some()),
             verification,
         })
     }
 
     /// The bundle as JSON.
     pub fn to_json(&self) -> Value {
-        let mut value = shape(&self.document).unwrap_or_default();
+        let mut value = serialize_document(&self.document).unwrap_or_default();
         value["digest"] = self.digest.to_string().into();
         value
     }
@@ -444,7 +453,7 @@ const WORDED: [&str; 6] = ["id", "tool", "summary", "reasons", "checks", "verdic
 
 /// JSON Pointer of the first difference. A bundle written by another version must be self-consistent and may differ
 /// only in wording. `agents` is the id of the agent's verdict as that version wrote it.
-fn difference(bundled: &Value, found: &Verification, agents: Option<&Value>) -> Option<String> {
+fn difference(bundled: &Value, found: &ReceiptVerificationDocument, agents: Option<&Value>) -> Option<String> {
     let found = found.to_value();
     if bundled.get("tool") == found.get("tool") {
         return first_difference(bundled, &found);
@@ -456,7 +465,7 @@ fn difference(bundled: &Value, found: &Verification, agents: Option<&Value>) -> 
         if bundled.get("verdict") != agents {
             return Some("/verdict".to_owned());
         }
-        if outcomes(bundled) != outcomes(&found) {
+        if check_statuses(bundled) != check_statuses(&found) {
             return Some("/checks".to_owned());
         }
     }
@@ -465,13 +474,18 @@ fn difference(bundled: &Value, found: &Verification, agents: Option<&Value>) -> 
 }
 
 /// The status of each check of a verification.
-fn outcomes(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
+fn check_statuses(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
     verification.get("checks")?.as_array()?.iter().map(|row| Some((row.get("check")?, row.get("status")?))).collect()
 }
 
-fn proven(document: &Document, verification: &Verification, payee: Option<&str>) -> Vec<String> {
-    let passed =
-        |check: ReceiptCheck| verification.checks.iter().any(|row| row.check == check && row.status == Status::Pass);
+fn proven_facts(
+    document: &PurchaseBundleDocument,
+    verification: &ReceiptVerificationDocument,
+    payee: Option<&str>,
+) -> Vec<String> {
+    let passed = |check: ReceiptCheck| {
+        verification.checks.iter().any(|row| row.check == check && row.status == StepStatus::Pass)
+    };
     // The bundle does not prove to whom the key belongs.
     let by = document.signer.as_ref().map_or("", |_| " by the signer's key");
     let mut clauses = vec![format!("that the receipt is {}{by}: its checks were made again", verification.state)];
@@ -486,16 +500,18 @@ fn proven(document: &Document, verification: &Verification, payee: Option<&str>)
     if document.asked.is_some() {
         clauses.push("that the decision's terms, price, payee and URL are those that were demanded".to_owned());
     }
-    if let Some(settlement) = verification.settlement.as_ref().filter(|it| it.shown_by == Some(ShownBy::Proven)) {
+    if let Some(settlement) =
+        verification.settlement.as_ref().filter(|it| it.shown_by == Some(SettlementEvidenceKind::Proven))
+    {
         let block = settlement.block.map(|block| block.hash.to_string()).unwrap_or_default();
         clauses.push(format!("that a transaction of block {block} has moved the payment by its own nonce"));
     }
     clauses
 }
 
-fn attested(
-    document: &Document,
-    verification: &Verification,
+fn attested_facts(
+    document: &PurchaseBundleDocument,
+    verification: &ReceiptVerificationDocument,
     agent: &VerifiedBundle,
     is_payee_shown: bool,
 ) -> Vec<String> {
@@ -510,7 +526,7 @@ fn attested(
         (None, _) => {}
     }
     let grade = agent.replay.verdict().anchor.as_ref().map(|anchor| anchor.proof.grade);
-    if (is_payee_shown || signer.is_none()) && grade < Some(Grade::StateProof) {
+    if (is_payee_shown || signer.is_none()) && grade < Some(ProofGrade::StateProof) {
         clauses.push("that the name publishes these addresses and endpoints".to_owned());
     }
     if document.decision.is_some() || verification.settlement.is_some() {
@@ -522,8 +538,10 @@ fn attested(
     if let Some(TransactionReading { head, proof, .. }) = &document.transaction {
         let settlement = verification.settlement.as_ref();
         let what = match settlement.and_then(|settlement| settlement.shown_by) {
-            Some(ShownBy::Proven) => "that its block is in the chain, and which transaction it was",
-            Some(ShownBy::Reported) | None => "what the transaction contains, and that its block is in the chain",
+            Some(SettlementEvidenceKind::Proven) => "that its block is in the chain, and which transaction it was",
+            Some(SettlementEvidenceKind::Reported) | None => {
+                "what the transaction contains, and that its block is in the chain"
+            }
         };
         let (agreed, asked) = (proof.agreed, proof.asked);
         clauses.push(format!("{what}: reported by {agreed} of {asked} endpoints at block {}", head.number));
@@ -533,7 +551,7 @@ fn attested(
 
 impl VerifiedPurchase {
     /// The overall state: that of the receipt, which is trusted only if agent and settlement are.
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> TrustState {
         self.verification.state
     }
 }

@@ -8,36 +8,38 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::error::BundleError;
-use super::form::{Backing, Document, Question, ResultForm, WalkForm};
+use super::form::{BundleDocument, BundleRequestDocument, IpfsWalkDocument, ReadingProvenance, ResultDocument};
 use super::trust_anchors::TrustAnchors;
 use super::{header, light_client};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
-use clresolve_core::reading::{Answer, BlockSelector, Found, Grade, Reading};
-use clresolve_core::records::Key;
-use clresolve_core::state::State;
+use clresolve_core::reading::{BlockSelector, EnsAnswer, NameReading, ProofGrade, ResolvedRecords};
+use clresolve_core::records::RecordKey;
+use clresolve_core::state::TrustState;
 use clresolve_core::world::RESERVED as RESERVED_WORLDS;
 use clresolve_core::world::SANDBOX;
-use clresolve_ipfs::build::car as write_car;
+use clresolve_ipfs::build::write_car;
 use clresolve_ipfs::car::{CarLimits, CarReader};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk};
-use clresolve_state::{Contracts, StateProof, StateProofError};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget};
+use clresolve_state::{EnsContractAddresses, StateProof, StateProofError};
 use clresolve_verdict::build;
-use clresolve_verdict::build::{Reporter, Run};
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::Policy;
-use clresolve_verdict::evidence::continuity::Continuity;
-use clresolve_verdict::evidence::{Evidence, IpfsOutcome, OwnerEvidence, ProvenBy, Source, Targets, Usable};
-use clresolve_verdict::profile::{Profile, Profiles};
-use clresolve_verdict::trust::Replay;
-use clresolve_verdict::verdict::{Depth, Verdict};
+use clresolve_verdict::build::{ResolutionRun, VerdictContext};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::JudgementPolicy;
+use clresolve_verdict::evidence::continuity::HistoryOutcome;
+use clresolve_verdict::evidence::{
+    CardLocations, ContentProofSource, HttpsOutcome, IpfsOutcome, OwnerEvidence, RecordUsability, ResolutionEvidence,
+};
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
+use clresolve_verdict::trust::ReplayedResolution;
+use clresolve_verdict::verdict::{ResolutionDepth, Verdict};
 
 /// A bundle whose verdict follows from its evidence.
 #[derive(Clone, Debug)]
 pub struct VerifiedBundle {
     /// The verdict that follows from the evidence, and the card if it is proven.
-    pub replay: Replay,
+    pub replay: ReplayedResolution,
     /// The digest of the bundle.
     pub digest: Digest,
     /// When the evidence was gathered, according to the bundle.
@@ -50,7 +52,7 @@ pub struct VerifiedBundle {
 
 /// Replays `document` and compares the result with the verdict in it.
 pub(super) fn replay(
-    document: &Document,
+    document: &BundleDocument,
     digest: Digest,
     anchors: TrustAnchors<'_>,
 ) -> Result<VerifiedBundle, BundleError> {
@@ -61,8 +63,8 @@ pub(super) fn replay(
         return Err(BundleError::Verdict { at });
     }
     Ok(VerifiedBundle {
-        proven: proven(document, &evidence, replay.verdict()),
-        attested: attested(document, &evidence),
+        proven: proven_facts(document, &evidence, replay.verdict()),
+        attested: attested_facts(document, &evidence),
         made_at: document.run.at,
         digest,
         replay,
@@ -70,46 +72,53 @@ pub(super) fn replay(
 }
 
 /// Repeats the proofs of `document` and judges its evidence, regardless of the verdict in it.
-pub(super) fn judge(document: &Document, anchors: TrustAnchors<'_>) -> Result<(Evidence, Replay), BundleError> {
+pub(super) fn judge(
+    document: &BundleDocument,
+    anchors: TrustAnchors<'_>,
+) -> Result<(ResolutionEvidence, ReplayedResolution), BundleError> {
     let TrustAnchors { profiles, checkpoint } = anchors;
-    let (profile, policy) = rules(&document.question, profiles)?;
-    let run = gathered(document, &policy, checkpoint)?;
-    let reporter = Reporter {
+    let (profile, policy) = find_rules(&document.question, profiles)?;
+    let run = prove_run(document, &policy, checkpoint)?;
+    let reporter = VerdictContext {
         world: &document.run.world,
         chain_id: document.run.chain_id,
         profiles,
         profile: &profile,
         policy: &policy,
     };
-    let replay = build::replay(&reporter, &run);
+    let replay = build::build_replay(&reporter, &run);
     Ok((run.evidence, replay))
 }
 
 /// The resolution, if `reporter` could have made it for the same name and block.
-pub(super) fn run(
-    document: &Document,
-    reporter: &Reporter<'_>,
+pub(super) fn replayed_run(
+    document: &BundleDocument,
+    reporter: &VerdictContext<'_>,
     checkpoint: Option<B256>,
     name: &EnsName,
     block: BlockSelector,
-) -> Result<Run, BundleError> {
-    let asked = Question::of(name, block, reporter.profile, reporter.policy);
+) -> Result<ResolutionRun, BundleError> {
+    let asked = BundleRequestDocument::from_rules(name, block, reporter.profile, reporter.policy);
     let of_world = (document.run.world.as_str(), document.run.chain_id);
     if document.question != asked || of_world != (reporter.world, reporter.chain_id) {
         return Err(BundleError::Inconsistent("the bundle answers another request"));
     }
-    gathered(document, reporter.policy, checkpoint)
+    prove_run(document, reporter.policy, checkpoint)
 }
 
 /// The resolution, with its proofs repeated.
-fn gathered(document: &Document, policy: &Policy, checkpoint: Option<B256>) -> Result<Run, BundleError> {
-    let evidence = evidence(document)?;
+fn prove_run(
+    document: &BundleDocument,
+    policy: &JudgementPolicy,
+    checkpoint: Option<B256>,
+) -> Result<ResolutionRun, BundleError> {
+    let evidence = rebuild_evidence(document)?;
     if let (Some(rlp), Ok(reading)) = (&document.header, &evidence.reading) {
-        header::check(&rlp.0, &reading.block)?;
+        header::check_header(&rlp.0, &reading.block)?;
     } else if document.header.is_some() {
         return Err(BundleError::Inconsistent("a header without a reading"));
     }
-    consistent(&evidence, policy)?;
+    check_evidence_consistency(&evidence, policy)?;
     prove(document, &evidence)?;
     prove_header(document, &evidence, checkpoint)?;
     let world = (document.run.world.as_str(), document.run.chain_id);
@@ -121,28 +130,32 @@ fn gathered(document: &Document, policy: &Policy, checkpoint: Option<B256>) -> R
     }
     // Durations prove nothing, and are copied only so that whole verdicts can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
-    Ok(Run { evidence, milliseconds, content_fetched_at: None })
+    Ok(ResolutionRun { evidence, milliseconds, content_fetched_at: None })
 }
 
 /// Computes the reading from its proofs. A reading of grade `state-proof` or `consensus-proof` must come with
 /// proofs, and no other reading may.
-fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
-    let (ResultForm::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
+fn prove(document: &BundleDocument, evidence: &ResolutionEvidence) -> Result<(), BundleError> {
+    let (ResultDocument::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
     let state_proof = match (&form.backing, reading.proof.grade) {
-        (Backing::Attested, Grade::StateProof | Grade::ConsensusProof) => return Err(StateProofError::Missing.into()),
-        (Backing::Attested, _) => return Ok(()),
-        (Backing::Proven(_), _) if clresolve_core::mutant!("bundled-state-is-believed") => return Ok(()),
-        (Backing::Proven(state_proof), Grade::StateProof | Grade::ConsensusProof) => state_proof,
-        (Backing::Proven(_), _) => return Err(BundleError::Inconsistent("state proofs with a grade that uses none")),
+        (ReadingProvenance::Attested, ProofGrade::StateProof | ProofGrade::ConsensusProof) => {
+            return Err(StateProofError::Missing.into());
+        }
+        (ReadingProvenance::Attested, _) => return Ok(()),
+        (ReadingProvenance::Proven(_), _) if clresolve_core::mutant!("bundled-state-is-believed") => return Ok(()),
+        (ReadingProvenance::Proven(state_proof), ProofGrade::StateProof | ProofGrade::ConsensusProof) => state_proof,
+        (ReadingProvenance::Proven(_), _) => {
+            return Err(BundleError::Inconsistent("state proofs with a grade that uses none"));
+        }
     };
     let header = document.header.as_ref().ok_or(BundleError::Header("it is missing"))?;
-    let replay = state_proof.open(&header.0, document.run.chain_id)?;
-    let computed = replay.read(&document.question.name)?;
+    let replay = state_proof.verify_under_header(&header.0, document.run.chain_id)?;
+    let computed = replay.replay_reading(&document.question.name)?;
     let contradicted = |what| Err(StateProofError::Contradicted(what).into());
     if !computed.answer.same_records(&reading.answer) {
         return contradicted("records");
     }
-    if !payment(&computed.answer).same_values(payment(&reading.answer))
+    if !payment_records(&computed.answer).same_values(payment_records(&reading.answer))
         && !clresolve_core::mutant!("bundled-addresses-are-believed")
     {
         return contradicted("addresses or endpoints");
@@ -150,9 +163,13 @@ fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
     if (computed.holder, computed.expiry) != (reading.holder, reading.expiry) {
         return contradicted("holder or expiry");
     }
-    let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
+    let owner = evidence
+        .resolved_records()
+        .and_then(|found| RecordUsability::from_record(&found.records, RecordKey::Owner).text());
     match (owner.and_then(|owner| EnsName::parse(owner).ok()), &evidence.owner) {
-        (Some(owner), OwnerEvidence::Read(holding)) if replay.holding(&owner)? != *holding => contradicted("owner"),
+        (Some(owner), OwnerEvidence::Read(holding)) if replay.replay_holding(&owner)? != *holding => {
+            contradicted("owner")
+        }
         (_, OwnerEvidence::Read(_)) => Ok(()),
         _ if state_proof.owner_look_ups.is_empty() => Ok(()),
         _ => Err(StateProofError::LookUps("nothing asks for them").into()),
@@ -161,44 +178,51 @@ fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
 
 /// Verifies the header of a reading of grade `consensus-proof` from the reader's checkpoint. No other reading may have
 /// a light client's proof.
-fn prove_header(document: &Document, evidence: &Evidence, checkpoint: Option<B256>) -> Result<(), BundleError> {
+fn prove_header(
+    document: &BundleDocument,
+    evidence: &ResolutionEvidence,
+    checkpoint: Option<B256>,
+) -> Result<(), BundleError> {
     let Ok(reading) = &evidence.reading else { return Ok(()) };
     let proof = match (reading.proof.grade, document.light_client()) {
-        (Grade::ConsensusProof, _) if clresolve_core::mutant!("bundled-headers-are-believed") => return Ok(()),
-        (Grade::ConsensusProof, Some(proof)) => proof,
-        (Grade::ConsensusProof, None) => return Err(BundleError::LightClient("it is missing".to_owned())),
+        (ProofGrade::ConsensusProof, _) if clresolve_core::mutant!("bundled-headers-are-believed") => return Ok(()),
+        (ProofGrade::ConsensusProof, Some(proof)) => proof,
+        (ProofGrade::ConsensusProof, None) => return Err(BundleError::LightClient("it is missing".to_owned())),
         (_, Some(_)) => return Err(BundleError::Inconsistent("a light client's proof with a grade that uses none")),
         (_, None) => return Ok(()),
     };
     let network = (document.run.world.as_str(), document.run.chain_id);
-    light_client::check(proof, &reading.block, checkpoint, network, document.run.at)
+    light_client::check_finality(proof, &reading.block, checkpoint, network, document.run.at)
 }
 
 /// The payment records of an answer. The cause of an unreadable record is free text, so the caller compares values
 /// only.
-fn payment(answer: &Answer) -> &PaymentRecords {
+fn payment_records(answer: &EnsAnswer) -> &PaymentRecords {
     const NOTHING: &PaymentRecords =
         &PaymentRecords { addresses: BTreeMap::new(), endpoints: BTreeMap::new(), offchain: false };
     match answer {
-        Answer::Records(found) => &found.payment,
-        Answer::Unregistered | Answer::NoResolver(_) => NOTHING,
+        EnsAnswer::Records(found) => &found.payment,
+        EnsAnswer::Unregistered | EnsAnswer::NoResolver(_) => NOTHING,
     }
 }
 
 /// The rules that the bundle names, if this process knows exactly those bytes.
-fn rules(question: &Question, profiles: &Profiles) -> Result<(Arc<Profile>, Policy), BundleError> {
-    let unknown = |pinned: &clresolve_verdict::verdict::Pinned| {
+fn find_rules(
+    question: &BundleRequestDocument,
+    profiles: &ConformanceProfiles,
+) -> Result<(Arc<ConformanceProfile>, JudgementPolicy), BundleError> {
+    let unknown = |pinned: &clresolve_verdict::verdict::PinnedDocument| {
         BundleError::Rules(clresolve_core::text::excerpt(&format!("{} {}", pinned.id, pinned.digest)))
     };
     let profile = profiles.get(&question.profile.id).ok_or_else(|| unknown(&question.profile))?;
-    let policy = Policy {
+    let policy = JudgementPolicy {
         depth: question.depth,
         require_all_sources: question.require_all_sources,
         allowed_publishers: question.allowed_publishers.clone(),
         // A bundle contains no history, so checks that need history are not run.
-        ..Policy::default()
+        ..JudgementPolicy::default()
     };
-    let known = Question::of(&question.name, selector(question)?, &profile, &policy);
+    let known = BundleRequestDocument::from_rules(&question.name, selector(question)?, &profile, &policy);
     if let Some(manifest) = question
         .manifests
         .iter()
@@ -215,65 +239,65 @@ fn rules(question: &Question, profiles: &Profiles) -> Result<(Arc<Profile>, Poli
     Ok((profile, policy))
 }
 
-fn selector(question: &Question) -> Result<BlockSelector, BundleError> {
+fn selector(question: &BundleRequestDocument) -> Result<BlockSelector, BundleError> {
     let selector: Option<BlockSelector> = question.block.parse().ok();
     let selector = selector.filter(|selector| selector.to_string() == question.block);
     selector.ok_or(BundleError::Inconsistent("the block is not a selector in canonical form"))
 }
 
 /// The evidence, with the results of IPFS walks derived again from their blocks.
-fn evidence(document: &Document) -> Result<Evidence, BundleError> {
-    let mut evidence = Evidence {
+fn rebuild_evidence(document: &BundleDocument) -> Result<ResolutionEvidence, BundleError> {
+    let mut evidence = ResolutionEvidence {
         name: document.question.name.clone(),
         now: document.run.at,
         chain_id: document.run.chain_id,
         block: selector(&document.question)?,
-        reading: document.reading.clone().into_result().map(Reading::from),
+        reading: document.reading.clone().into_result().map(NameReading::from),
         owner: document.owner.clone(),
         https: document.https.clone().into(),
         ipfs: IpfsOutcome::NotAsked,
         mirror: IpfsOutcome::NotAsked,
         liars: document.liars.clone(),
         schemas: document.schemas.clone().map(Into::into),
-        continuity: Continuity::NotAsked,
+        continuity: HistoryOutcome::NotAsked,
         links: None,
         misspelt_keys: Vec::new(),
     };
-    let targets = evidence.found().map(|found| Targets::of(&found.records));
+    let targets = evidence.resolved_records().map(|found| CardLocations::from_records(&found.records));
     let ipfs = targets.as_ref().and_then(|targets| Some((targets.cid?, &targets.path)));
     let mirror = targets.as_ref().and_then(|targets| targets.mirror.as_ref()).map(|mirror| (mirror.cid, &mirror.path));
-    evidence.ipfs = walked("cl.cid.agentcard", &document.ipfs, ipfs)?;
-    evidence.mirror = walked("the mirror", &document.mirror, mirror)?;
+    evidence.ipfs = replay_walk("cl.cid.agentcard", &document.ipfs, ipfs)?;
+    evidence.mirror = replay_walk("the mirror", &document.mirror, mirror)?;
     Ok(evidence)
 }
 
 /// The walk from the CID and path that the records name, block by block.
-fn walked(
+fn replay_walk(
     walk: &'static str,
-    form: &WalkForm,
+    form: &IpfsWalkDocument,
     from: Option<(ContentId, &ContentPath)>,
 ) -> Result<IpfsOutcome, BundleError> {
     let refused = |detail: String| BundleError::Blocks { walk, detail };
     let (root, path) = match (form, from) {
-        (WalkForm::NotAsked, None) => return Ok(IpfsOutcome::NotAsked),
-        (WalkForm::NotAsked, Some(_)) => return Err(refused("they are missing".to_owned())),
+        (IpfsWalkDocument::NotAsked, None) => return Ok(IpfsOutcome::NotAsked),
+        (IpfsWalkDocument::NotAsked, Some(_)) => return Err(refused("they are missing".to_owned())),
         (_, None) => return Err(refused("no record leads to them".to_owned())),
         (_, Some(from)) => from,
     };
     let (by, car) = match form {
-        WalkForm::Unproven(causes) => return Ok(IpfsOutcome::Unproven(causes.clone())),
-        WalkForm::Blocks { by, car } => (*by, &car.0),
-        WalkForm::NotAsked => return Ok(IpfsOutcome::NotAsked),
+        IpfsWalkDocument::Unproven(causes) => return Ok(IpfsOutcome::Unproven(causes.clone())),
+        IpfsWalkDocument::Blocks { by, car } => (*by, &car.0),
+        IpfsWalkDocument::NotAsked => return Ok(IpfsOutcome::NotAsked),
     };
-    let budget = Budget::card();
+    let budget = DagWalkBudget::for_card();
     let mut reader =
         CarReader::new(CarLimits { block_size: budget.block_size, bytes: car.len(), sections: budget.visits });
     reader.push(car.clone());
     let mut used = Vec::new();
-    let mut walking = Walk::new(root, path, budget);
+    let mut walking = DagWalk::new(root, path, budget);
     // Terminates at the end of the CAR, whose sections are bounded.
-    while let Some(section) = reader.section().map_err(|error| refused(error.to_string()))? {
-        if walking.wanted() != Some(&section.cid) {
+    while let Some(section) = reader.next_section().map_err(|error| refused(error.to_string()))? {
+        if walking.wanted_block() != Some(&section.cid) {
             return Err(refused(format!("{} is not the next one of the walk", section.cid)));
         }
         walking.supply(section.block.clone()).map_err(|error| refused(error.to_string()))?;
@@ -282,17 +306,17 @@ fn walked(
     if write_car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
         return Err(refused("they are not in canonical form".to_owned()));
     }
-    match IpfsOutcome::of(walking.finish(), by, Vec::new()) {
+    match IpfsOutcome::from_walk(walking.finish(), by, Vec::new()) {
         IpfsOutcome::Unproven(_) => Err(refused("a block of the walk is missing".to_owned())),
         walked => Ok(walked),
     }
 }
 
 /// Rejects evidence that no resolver could have gathered: parts that are present or missing without a cause.
-fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
+fn check_evidence_consistency(evidence: &ResolutionEvidence, policy: &JudgementPolicy) -> Result<(), BundleError> {
     let inconsistent = |what| Err(BundleError::Inconsistent(what));
-    let targets = evidence.found().map(|found| Targets::of(&found.records));
-    if (evidence.https == Source::NotAsked) != targets.is_none_or(|targets| targets.url.is_none()) {
+    let targets = evidence.resolved_records().map(|found| CardLocations::from_records(&found.records));
+    if (evidence.https == HttpsOutcome::NotAsked) != targets.is_none_or(|targets| targets.url.is_none()) {
         return inconsistent("the https source does not match the records");
     }
     let asks_latest = evidence.block.is_compared_with_latest();
@@ -301,7 +325,9 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     {
         return inconsistent("the reading of the newest block is missing, or was not requested");
     }
-    let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
+    let owner = evidence
+        .resolved_records()
+        .and_then(|found| RecordUsability::from_record(&found.records, RecordKey::Owner).text());
     let fits = matches!(
         (owner.map(EnsName::parse), &evidence.owner),
         (None, OwnerEvidence::NotAsked)
@@ -311,11 +337,12 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     if !fits {
         return inconsistent("the reading of the owner does not match cl.owner");
     }
-    let has_card = evidence.card_bytes().is_some_and(|bytes| Card::parse(bytes).is_ok());
-    if evidence.schemas.is_some() != (policy.depth == Depth::Schemas && has_card) {
+    let has_card = evidence.card_bytes().is_some_and(|bytes| AgentCard::parse(bytes).is_ok());
+    if evidence.schemas.is_some() != (policy.depth == ResolutionDepth::Schemas && has_card) {
         return inconsistent("the schemas do not match the depth");
     }
-    let earlier = |walked: &IpfsOutcome| matches!(walked, IpfsOutcome::Proven { by: ProvenBy::EarlierRun, .. });
+    let earlier =
+        |walked: &IpfsOutcome| matches!(walked, IpfsOutcome::Proven { by: ContentProofSource::EarlierRun, .. });
     if earlier(&evidence.ipfs) || earlier(&evidence.mirror) {
         return inconsistent("content that an earlier resolution proved");
     }
@@ -332,11 +359,11 @@ fn difference(bundled: &Verdict, found: &Verdict) -> Option<String> {
         return first_difference(&whole(bundled), &whole(found));
     }
     let sealed = first_difference(&whole(bundled), &whole(&bundled.clone().with_digests()));
-    sealed.or_else(|| first_difference(&concluded(bundled), &concluded(found)))
+    sealed.or_else(|| first_difference(&conclusion_members(bundled), &conclusion_members(found)))
 }
 
 /// The members on which all versions of this program must agree.
-fn concluded(verdict: &Verdict) -> Value {
+fn conclusion_members(verdict: &Verdict) -> Value {
     let reasons: Vec<Value> =
         verdict.reasons.iter().map(|reason| serde_json::json!([reason.code, reason.effect, reason.step])).collect();
     serde_json::json!({
@@ -351,15 +378,15 @@ pub(super) fn first_difference(one: &Value, other: &Value) -> Option<String> {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
             let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
-            names.into_iter().find_map(|name| below(name, one.get(name), other.get(name)))
+            names.into_iter().find_map(|name| member_difference(name, one.get(name), other.get(name)))
         }
         (Value::Array(one), Value::Array(other)) => (0..one.len().max(other.len()))
-            .find_map(|place| below(&place.to_string(), one.get(place), other.get(place))),
+            .find_map(|place| member_difference(&place.to_string(), one.get(place), other.get(place))),
         (one, other) => (one != other).then(String::new),
     }
 }
 
-fn below(name: &str, one: Option<&Value>, other: Option<&Value>) -> Option<String> {
+fn member_difference(name: &str, one: Option<&Value>, other: Option<&Value>) -> Option<String> {
     let deeper = match (one, other) {
         (Some(one), Some(other)) => first_difference(one, other)?,
         (None, None) => return None,
@@ -368,7 +395,7 @@ fn below(name: &str, one: Option<&Value>, other: Option<&Value>) -> Option<Strin
     Some(format!("/{name}{deeper}"))
 }
 
-fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<String> {
+fn proven_facts(document: &BundleDocument, evidence: &ResolutionEvidence, verdict: &Verdict) -> Vec<String> {
     let mut proven = vec![
         "name: its normal form and its node".to_owned(),
         format!("rules: {} and its manifests are those known here", document.question.profile.id),
@@ -390,27 +417,27 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
         if state_proof.coins.is_some() {
             proven.push("addresses, endpoints: computed from the same state".to_owned());
         }
-        if asks_ens(state_proof, document) {
+        if has_known_contracts(state_proof, document) {
             proven.push("contracts: the called ones are those of ENS, as known here".to_owned());
         }
     }
     if let IpfsOutcome::Proven { bytes, blocks, .. } = &evidence.ipfs {
         proven.push(format!("card: {} bytes under the CID in the records, {blocks} blocks hashed", bytes.len()));
     }
-    if verdict.state == State::Trusted {
+    if verdict.state == TrustState::Trusted {
         proven.push("checksum: the card has the SHA-256 in the records".to_owned());
     }
     proven.push(format!("verdict: {} follows from this evidence, with the same conclusion", verdict.state));
     proven
 }
 
-fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
+fn attested_facts(document: &BundleDocument, evidence: &ResolutionEvidence) -> Vec<String> {
     let mut attested = vec![format!("time: that the resolution was made at {}", document.run.at)];
     match (&evidence.reading, document.state_proof()) {
-        (Ok(reading), Some(state_proof)) => attested.extend(beside_proofs(state_proof, document, evidence, reading)),
+        (Ok(reading), Some(state_proof)) => attested.extend(unproven_facts(state_proof, document, evidence, reading)),
         (Ok(reading), None) => {
             let behind = match reading.proof.grade {
-                Grade::SingleRpc => "that one endpoint reported it".to_owned(),
+                ProofGrade::SingleRpc => "that one endpoint reported it".to_owned(),
                 grade => format!(
                     "the grade {} ({} of {} agreed), which this bundle does not prove",
                     serde_json::to_value(grade).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default(),
@@ -423,7 +450,7 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
         }
         (Err(_), _) => attested.push("chain: that it could not be read".to_owned()),
     }
-    if evidence.https != Source::NotAsked {
+    if evidence.https != HttpsOutcome::NotAsked {
         attested.push("https: what the card's URL served".to_owned());
     }
     if !evidence.liars.is_empty() || matches!(evidence.ipfs, IpfsOutcome::Unproven(_)) {
@@ -436,7 +463,12 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
 }
 
 /// Facts that remain the exporter's word despite the proofs.
-fn beside_proofs(state_proof: &StateProof, document: &Document, evidence: &Evidence, reading: &Reading) -> Vec<String> {
+fn unproven_facts(
+    state_proof: &StateProof,
+    document: &BundleDocument,
+    evidence: &ResolutionEvidence,
+    reading: &NameReading,
+) -> Vec<String> {
     let (chain, proof) = (document.run.chain_id, reading.proof);
     let reported = format!("{} of {} endpoints reported it", proof.agreed, proof.asked);
     let mut beside = match (&state_proof.light_client, proof.asked) {
@@ -444,13 +476,13 @@ fn beside_proofs(state_proof: &StateProof, document: &Document, evidence: &Evide
         (Some(_), 0) => Vec::new(),
         (Some(_), _) => vec![format!("header: that {reported}")],
     };
-    if !asks_ens(state_proof, document) {
+    if !has_known_contracts(state_proof, document) {
         beside.push(format!(
             "contracts: that {} and the others are those of ENS",
             state_proof.contracts.universal_resolver
         ));
     }
-    if matches!(&reading.answer, Answer::Records(Found { offchain: true, .. }))
+    if matches!(&reading.answer, EnsAnswer::Records(ResolvedRecords { offchain: true, .. }))
         || !(state_proof.payment_look_ups.is_empty() && state_proof.owner_look_ups.is_empty())
     {
         beside.push("off-chain records: what gateways answered, if the resolver does not verify it".to_owned());
@@ -468,7 +500,7 @@ fn beside_proofs(state_proof: &StateProof, document: &Document, evidence: &Evide
 }
 
 /// Whether the contracts are those that this program knows for the chain.
-fn asks_ens(state_proof: &StateProof, document: &Document) -> bool {
+fn has_known_contracts(state_proof: &StateProof, document: &BundleDocument) -> bool {
     let is_known = RESERVED_WORLDS.contains(&(document.run.world.as_str(), document.run.chain_id));
-    is_known && state_proof.contracts == Contracts::default()
+    is_known && state_proof.contracts == EnsContractAddresses::default()
 }

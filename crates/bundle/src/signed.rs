@@ -15,14 +15,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use clresolve_core::json::{JsonError, Limits, parse};
+use clresolve_core::json::{JsonError, JsonLimits, parse};
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::Grade;
-use clresolve_core::reason::Code;
+use clresolve_core::reading::ProofGrade;
+use clresolve_core::reason::ReasonCode;
 use clresolve_core::world::SANDBOX;
-use clresolve_jose::{JwsError, Kind, SigningKey, TrustedKeys, verify_compact};
-use clresolve_verdict::trust::{Resolution, Trusted};
-use clresolve_verdict::verdict::{Anchor, Depth, SCHEMA, Verdict};
+use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey, JwsError, JwsType, verify_compact};
+use clresolve_verdict::trust::{Resolution, TrustedVerdict};
+use clresolve_verdict::verdict::{ChainAnchor, ResolutionDepth, SCHEMA, Verdict};
 
 /// `typ` of the protected header. It prevents a JWS that was signed for another purpose from being accepted as a
 /// verdict.
@@ -36,7 +36,7 @@ pub const MEDIA_TYPE: &str = "application/jose";
 pub const MAX_JWS_BYTES: usize = 1024 * 1024;
 
 /// The JWS parameters of a signed verdict.
-const KIND: Kind = Kind { typ: TYPE, max_bytes: MAX_JWS_BYTES };
+const KIND: JwsType = JwsType { typ: TYPE, max_bytes: MAX_JWS_BYTES };
 
 /// Accepted clock difference between signer and verifier, in seconds. It exceeds the difference of clocks synchronized
 /// by NTP, and is small compared with the minutes for which a verdict is fresh.
@@ -47,22 +47,22 @@ pub const SKEW: i64 = 30;
 pub const MAX_LIFETIME: i64 = 3600;
 
 /// Signs verdicts as an issuer: the signing key, the issuer, and the keys to publish.
-pub struct Signer {
-    key: SigningKey,
+pub struct VerdictIssuer {
+    key: Ed25519SigningKey,
     issuer: String,
-    published: TrustedKeys,
+    published: Ed25519KeySet,
 }
 
-impl Signer {
+impl VerdictIssuer {
     /// A signer that publishes only its own key.
-    pub fn new(key: SigningKey, issuer: impl Into<String>) -> Self {
-        let published = TrustedKeys::from(key.public());
+    pub fn new(key: Ed25519SigningKey, issuer: impl Into<String>) -> Self {
+        let published = Ed25519KeySet::from(key.public_key());
         Self { key, issuer: issuer.into(), published }
     }
 
     /// Adds keys to publish besides the signing key.
     #[must_use]
-    pub fn publishing(mut self, others: TrustedKeys) -> Self {
+    pub fn with_published_keys(mut self, others: Ed25519KeySet) -> Self {
         self.published.extend(others);
         self
     }
@@ -70,10 +70,10 @@ impl Signer {
     /// Signs the verdict of a live resolution as a JWS in compact form, issued at `now`.
     ///
     /// # Errors
-    /// [`SignError`] if the verdict must not be signed.
-    pub fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<String, SignError> {
+    /// [`VerdictSignError`] if the verdict must not be signed.
+    pub fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<String, VerdictSignError> {
         let (iat, exp) = lifetime(resolution, now)?;
-        let claims = Claims { iss: &self.issuer, iat, exp, verdict: &**resolution.verdict() };
+        let claims = VerdictClaims { iss: &self.issuer, iat, exp, verdict: &**resolution.verdict() };
         let payload = serde_json::to_vec(&claims).expect("a verdict has a JSON form: its keys are strings");
         Ok(self.key.sign_compact(TYPE, &payload))
     }
@@ -84,49 +84,49 @@ impl Signer {
     }
 
     /// The signing key.
-    pub const fn key(&self) -> &SigningKey {
+    pub const fn key(&self) -> &Ed25519SigningKey {
         &self.key
     }
 
     /// Thumbprint of the signing key.
     pub fn key_id(&self) -> &str {
-        self.key.public().id()
+        self.key.public_key().id()
     }
 
     /// The keys to publish: the signing key, then the others.
-    pub const fn published(&self) -> &TrustedKeys {
+    pub const fn published(&self) -> &Ed25519KeySet {
         &self.published
     }
 }
 
-impl fmt::Debug for Signer {
+impl fmt::Debug for VerdictIssuer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signer").field("issuer", &self.issuer).field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("VerdictIssuer").field("issuer", &self.issuer).field("key", &self.key).finish_non_exhaustive()
     }
 }
 
 /// `iat` and `exp` for a signed statement about the verdict of a live resolution, in seconds since 1970.
 ///
 /// # Errors
-/// [`SignError`] if no statement about the verdict may be signed.
-pub fn lifetime(resolution: &Resolution, now: Timestamp) -> Result<(i64, i64), SignError> {
+/// [`VerdictSignError`] if no statement about the verdict may be signed.
+pub fn lifetime(resolution: &Resolution, now: Timestamp) -> Result<(i64, i64), VerdictSignError> {
     let verdict = resolution.verdict();
     let anchor = verdict.anchor.as_ref();
     if anchor.is_some_and(|anchor| anchor.world == SANDBOX) && !clresolve_core::mutant!("sandbox-is-signed") {
-        return Err(SignError::Sandbox);
+        return Err(VerdictSignError::Sandbox);
     }
     if anchor.is_some_and(|anchor| anchor.block.is_chosen_by_number()) {
-        return Err(SignError::NumberedBlock);
+        return Err(VerdictSignError::NumberedBlock);
     }
     let iat = now.as_second();
     let exp = verdict.freshness.fresh_until.as_second();
-    if iat < exp { Ok((iat, exp)) } else { Err(SignError::NotFresh) }
+    if iat < exp { Ok((iat, exp)) } else { Err(VerdictSignError::NotFresh) }
 }
 
 /// Why a verdict is not signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SignError {
+pub enum VerdictSignError {
     /// The verdict has expired, or was never fresh because the input is not a name.
     #[error("the verdict is not fresh; only a fresh verdict is signed")]
     NotFresh,
@@ -140,7 +140,7 @@ pub enum SignError {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Claims<S, V> {
+struct VerdictClaims<S, V> {
     iss: S,
     iat: i64,
     exp: i64,
@@ -155,7 +155,7 @@ pub struct ExpectedVerdict {
     /// Identifier of the profile.
     pub profile: String,
     /// Minimum depth.
-    pub depth: Depth,
+    pub depth: ResolutionDepth,
     /// CAIP-2 identifier of the chain.
     pub chain: String,
     /// The network, as in `anchor.world`, such as `mainnet`.
@@ -163,8 +163,8 @@ pub struct ExpectedVerdict {
     /// The issuer; `None` accepts any issuer whose key is trusted.
     pub issuer: Option<String>,
     /// Minimum grade of proof; `None` accepts any. A verdict that rests on a single third-party endpoint is rejected,
-    /// as at the gate, unless this is [`Grade::SingleRpc`].
-    pub proof: Option<Grade>,
+    /// as at the gate, unless this is [`ProofGrade::SingleRpc`].
+    pub proof: Option<ProofGrade>,
 }
 
 /// A verdict whose signature was verified.
@@ -186,8 +186,8 @@ impl VerifiedVerdict {
     }
 
     /// The agent, trusted until the signature expires, if the verdict is trusted.
-    pub fn trusted(&self) -> Option<Trusted> {
-        Trusted::signed(&self.verdict, self.verdict.freshness.fresh_until)
+    pub fn trusted(&self) -> Option<TrustedVerdict> {
+        TrustedVerdict::from_signed(&self.verdict, self.verdict.freshness.fresh_until)
     }
 }
 
@@ -199,22 +199,22 @@ impl VerifiedVerdict {
 /// The first check that fails.
 pub fn verify(
     jws: &str,
-    keys: &TrustedKeys,
+    keys: &Ed25519KeySet,
     expected: &ExpectedVerdict,
     now: Timestamp,
-) -> Result<VerifiedVerdict, VerifyError> {
+) -> Result<VerifiedVerdict, VerdictVerifyError> {
     let (payload, key_id) = verify_compact(jws, keys, &KIND)?;
-    let limits = Limits { bytes: MAX_JWS_BYTES, ..Limits::DOCUMENT };
-    let payload = parse(&payload, limits).map_err(VerifyError::Payload)?;
-    let claims: Claims<String, Verdict> =
-        serde_json::from_value(payload).map_err(|error| VerifyError::Claims { detail: error.to_string() })?;
+    let limits = JsonLimits { bytes: MAX_JWS_BYTES, ..JsonLimits::DOCUMENT };
+    let payload = parse(&payload, limits).map_err(VerdictVerifyError::Payload)?;
+    let claims: VerdictClaims<String, Verdict> =
+        serde_json::from_value(payload).map_err(|error| VerdictVerifyError::Claims { detail: error.to_string() })?;
     check_times(claims.iat, claims.exp, now)?;
-    let Claims { iss: issuer, exp: expires, verdict, .. } = claims;
+    let VerdictClaims { iss: issuer, exp: expires, verdict, .. } = claims;
     if verdict.freshness.fresh_until.as_second() != expires {
-        return Err(VerifyError::Lifetime);
+        return Err(VerdictVerifyError::Lifetime);
     }
     if let Some(expected) = expected.issuer.as_ref().filter(|expected| **expected != issuer) {
-        return Err(VerifyError::Issuer { expected: expected.clone(), observed: issuer });
+        return Err(VerdictVerifyError::Issuer { expected: expected.clone(), observed: issuer });
     }
     check_verdict(&verdict, expected)?;
     Ok(VerifiedVerdict { verdict: Arc::new(verdict), issuer, key_id, expires })
@@ -224,65 +224,69 @@ pub fn verify(
 /// `now` lies between them within [`SKEW`].
 ///
 /// # Errors
-/// [`VerifyError::Lifetime`], [`VerifyError::Expired`] or [`VerifyError::IssuedInTheFuture`].
-pub fn check_times(iat: i64, exp: i64, now: Timestamp) -> Result<(), VerifyError> {
+/// [`VerdictVerifyError::Lifetime`], [`VerdictVerifyError::Expired`] or [`VerdictVerifyError::IssuedInTheFuture`].
+pub fn check_times(iat: i64, exp: i64, now: Timestamp) -> Result<(), VerdictVerifyError> {
     let now = now.as_second();
     if !exp.checked_sub(iat).is_some_and(|seconds| (1..=MAX_LIFETIME).contains(&seconds)) {
-        return Err(VerifyError::Lifetime);
+        return Err(VerdictVerifyError::Lifetime);
     }
     if now >= exp.saturating_add(SKEW) && !clresolve_core::mutant!("late-replay") {
-        return Err(VerifyError::Expired { ago: now.saturating_sub(exp) });
+        return Err(VerdictVerifyError::Expired { ago: now.saturating_sub(exp) });
     }
     if iat > now.saturating_add(SKEW) {
-        return Err(VerifyError::IssuedInTheFuture);
+        return Err(VerdictVerifyError::IssuedInTheFuture);
     }
     Ok(())
 }
 
-fn check_verdict(verdict: &Verdict, expected: &ExpectedVerdict) -> Result<(), VerifyError> {
+fn check_verdict(verdict: &Verdict, expected: &ExpectedVerdict) -> Result<(), VerdictVerifyError> {
     if verdict.schema != SCHEMA || !verdict.has_right_digests() {
-        return Err(VerifyError::WrongDigests);
+        return Err(VerdictVerifyError::WrongDigests);
     }
-    same(What::Name, expected.name.as_str(), verdict.name.normalized.as_deref())?;
-    same(What::Profile, &expected.profile, Some(&verdict.profile.id))?;
+    check_equal(MismatchedPart::Name, expected.name.as_str(), verdict.name.normalized.as_deref())?;
+    check_equal(MismatchedPart::Profile, &expected.profile, Some(&verdict.profile.id))?;
     let ExpectedVerdict { chain, world, proof, .. } = expected;
     let warns = |code| verdict.reasons.iter().any(|reason| reason.code == code);
-    AnchorDemand { chain, world, proof: *proof }.check(verdict.anchor.as_ref(), warns)?;
-    if (expected.depth, verdict.profile.depth) == (Depth::Schemas, Depth::Identity) {
-        return Err(VerifyError::Shallow);
+    AnchorRequirements { chain, world, proof: *proof }.check(verdict.anchor.as_ref(), warns)?;
+    if (expected.depth, verdict.profile.depth) == (ResolutionDepth::Schemas, ResolutionDepth::Identity) {
+        return Err(VerdictVerifyError::Shallow);
     }
     Ok(())
 }
 
 /// Requirements on the anchor of a signed statement.
 #[derive(Clone, Copy, Debug)]
-pub struct AnchorDemand<'a> {
+pub struct AnchorRequirements<'a> {
     /// CAIP-2 identifier of the chain.
     pub chain: &'a str,
     /// The network, as in `anchor.world`, such as `mainnet`.
     pub world: &'a str,
     /// Minimum grade of proof, as in [`ExpectedVerdict::proof`].
-    pub proof: Option<Grade>,
+    pub proof: Option<ProofGrade>,
 }
 
-impl AnchorDemand<'_> {
+impl AnchorRequirements<'_> {
     /// Checks chain, network and grade of proof. `warns` returns whether the verdict has a warning.
     ///
     /// # Errors
     /// The first check that fails.
-    pub fn check(&self, anchor: Option<&Anchor>, warns: impl Fn(Code) -> bool) -> Result<(), VerifyError> {
+    pub fn check(
+        &self,
+        anchor: Option<&ChainAnchor>,
+        warns: impl Fn(ReasonCode) -> bool,
+    ) -> Result<(), VerdictVerifyError> {
         if anchor.is_some_and(|anchor| anchor.world == SANDBOX) {
-            return Err(VerifyError::Sandbox);
+            return Err(VerdictVerifyError::Sandbox);
         }
-        same(What::Chain, self.chain, anchor.map(|anchor| anchor.chain.as_str()))?;
-        same(What::World, self.world, anchor.map(|anchor| anchor.world.as_str()))?;
-        let Some(Anchor { proof, .. }) = anchor else { return Ok(()) };
+        check_equal(MismatchedPart::Chain, self.chain, anchor.map(|anchor| anchor.chain.as_str()))?;
+        check_equal(MismatchedPart::World, self.world, anchor.map(|anchor| anchor.world.as_str()))?;
+        let Some(ChainAnchor { proof, .. }) = anchor else { return Ok(()) };
         if self.proof.is_some_and(|least| proof.grade < least) {
-            return Err(VerifyError::ProofTooWeak);
+            return Err(VerdictVerifyError::ProofTooWeak);
         }
         // A state can be proven against a header that one third party invented, so a high grade alone is not enough.
-        if warns(Code::SingleRpc) && self.proof != Some(Grade::SingleRpc) {
-            return Err(VerifyError::OneStrangersWord);
+        if warns(ReasonCode::SingleRpc) && self.proof != Some(ProofGrade::SingleRpc) {
+            return Err(VerdictVerifyError::OneStrangersWord);
         }
         Ok(())
     }
@@ -291,18 +295,18 @@ impl AnchorDemand<'_> {
 /// Checks that one part equals the expected value.
 ///
 /// # Errors
-/// [`VerifyError::Other`] if it differs.
-fn same(what: What, expected: &str, observed: Option<&str>) -> Result<(), VerifyError> {
+/// [`VerdictVerifyError::Other`] if it differs.
+fn check_equal(what: MismatchedPart, expected: &str, observed: Option<&str>) -> Result<(), VerdictVerifyError> {
     if observed == Some(expected) {
         return Ok(());
     }
     let observed = observed.unwrap_or_default().to_owned();
-    Err(VerifyError::Other { what, expected: expected.to_owned(), observed })
+    Err(VerdictVerifyError::Other { what, expected: expected.to_owned(), observed })
 }
 
 /// The part of a signed document that differs from what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum MismatchedPart {
     /// The chain.
     Chain,
     /// The payment decision, in a document about a receipt.
@@ -321,7 +325,7 @@ pub enum What {
     World,
 }
 
-impl fmt::Display for What {
+impl fmt::Display for MismatchedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Chain => "chain",
@@ -339,7 +343,7 @@ impl fmt::Display for What {
 /// Why a signed verdict is rejected. The texts in it come from untrusted input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum VerifyError {
+pub enum VerdictVerifyError {
     /// Form, header or signature is invalid.
     #[error(transparent)]
     Jws(#[from] JwsError),
@@ -376,7 +380,7 @@ pub enum VerifyError {
     #[error("the {what} is `{observed}`, not `{expected}`")]
     Other {
         /// The part that differs.
-        what: What,
+        what: MismatchedPart,
         /// The expected value.
         expected: String,
         /// The verdict's value; empty if it has none.

@@ -1,19 +1,19 @@
 //! [`TrustAnchors`]: what a replay starts from.
 
 use alloy_primitives::B256;
-use clresolve_verdict::profile::Profiles;
+use clresolve_verdict::profile::ConformanceProfiles;
 
 /// What the reader of a bundle trusts.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustAnchors<'a> {
     /// The rules, of which the bundle names those it was judged by.
-    pub profiles: &'a Profiles,
+    pub profiles: &'a ConformanceProfiles,
     /// A block root of the beacon chain. Without it, no bundle of grade `consensus-proof` verifies.
     pub checkpoint: Option<B256>,
 }
 
-impl<'a> From<&'a Profiles> for TrustAnchors<'a> {
-    fn from(profiles: &'a Profiles) -> Self {
+impl<'a> From<&'a ConformanceProfiles> for TrustAnchors<'a> {
+    fn from(profiles: &'a ConformanceProfiles) -> Self {
         Self { profiles, checkpoint: None }
     }
 }

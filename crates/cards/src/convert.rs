@@ -24,20 +24,22 @@ use std::ops::Bound;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::lint::{Report, lint};
+use crate::lint::{LintReport, lint};
 use crate::system::mapping;
-use crate::system::mapping::{Field, Form, Mapping, SchemeForm, SkillField};
-use crate::system::{CardSystem, Rules};
+use crate::system::mapping::{
+    CardFieldMapping, CommonCardField, CommonSkillField, FieldRepresentation, SecuritySchemeForm,
+};
+use crate::system::{CardRules, CardSystem};
 use clresolve_core::json::pointer;
 use clresolve_core::text::excerpt;
-use clresolve_verdict::card::Card;
+use clresolve_verdict::card::AgentCard;
 
 /// Maximum number of losses that are listed individually. A card may have a hundred thousand members.
 pub const MAX_LOST: usize = 256;
 
 /// A converted card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Conversion {
+pub struct CardConversion {
     /// The system that the card was read as.
     pub from: CardSystem,
     /// The system that the new card is written for.
@@ -45,23 +47,23 @@ pub struct Conversion {
     /// The new card.
     pub card: Value,
     /// The values of the old card that are missing from the new one, at most [`MAX_LOST`].
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostValue>,
     /// Number of further losses.
     pub lost_further: usize,
     /// Violations of the target's rules in the new card, such as missing members.
-    pub report: Report,
+    pub report: LintReport,
 }
 
 /// A value that could not be carried over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Lost {
+pub struct LostValue {
     /// JSON Pointer in the old card.
     pub pointer: String,
     /// The value, truncated.
     pub value: String,
 }
 
-impl Conversion {
+impl CardConversion {
     /// Whether the old card has security requirements that are missing from the new one. If so, the new card must not
     /// be published without review.
     pub fn loses_security(&self) -> bool {
@@ -73,33 +75,33 @@ impl Conversion {
             "/endpoint/auth",
             "/invocation/authentication",
         ];
-        let is_security = |lost: &Lost| {
+        let is_security = |lost: &LostValue| {
             let of_skill = ["/security", "/securityRequirements"].iter().any(|end| lost.pointer.ends_with(end));
-            of_skill || SECURITY.iter().any(|place| pointer::within(&lost.pointer, place))
+            of_skill || SECURITY.iter().any(|place| pointer::is_within(&lost.pointer, place))
         };
         self.lost_further > 0 || self.lost.iter().any(is_security)
     }
 }
 
 /// Converts `card` from system `from` to system `to`. A card that already has the target's shape is unchanged.
-pub fn convert(card: &Card, from: CardSystem, to: CardSystem, rules: &Rules<'_>) -> Conversion {
-    let is_same = from == to && std::ptr::eq(from.mapping(card), to.written());
+pub fn convert(card: &AgentCard, from: CardSystem, to: CardSystem, rules: &CardRules<'_>) -> CardConversion {
+    let is_same = from == to && std::ptr::eq(from.mapping(card), to.output_mapping());
     let (new, carried) = if is_same {
         (card.document().clone(), BTreeSet::from([String::new()]))
     } else {
-        Outline::read(card, from.mapping(card)).write(to)
+        SystemNeutralCard::read_card(card, from.mapping(card)).write_card(to)
     };
     // Protocol buffers, and A2A since 1.0, treat null as an absent member.
-    let is_of_messages = std::ptr::eq(from.mapping(card), CardSystem::A2a.written());
-    let mut lost = Losses { carried, null_is_absent: is_of_messages, listed: Vec::new(), further: 0 };
-    lost.find(card.document(), &mut String::new());
+    let is_of_messages = std::ptr::eq(from.mapping(card), CardSystem::A2a.output_mapping());
+    let mut lost = LostValueFinder { carried, null_is_absent: is_of_messages, listed: Vec::new(), further: 0 };
+    lost.find_lost_values(card.document(), &mut String::new());
     let report = lint(new.to_string().as_bytes(), Some(to), rules);
-    Conversion { from, to, card: new, lost: lost.listed, lost_further: lost.further, report }
+    CardConversion { from, to, card: new, lost: lost.listed, lost_further: lost.further, report }
 }
 
 /// A value in system-independent terms, with its location.
 #[derive(Clone, Debug)]
-enum CommonValue {
+enum SystemNeutralValue {
     One {
         value: Value,
         at: String,
@@ -111,22 +113,24 @@ enum CommonValue {
 
 /// The common fields of a card, in system-independent terms.
 #[derive(Default)]
-struct Outline {
-    fields: BTreeMap<Field, CommonValue>,
-    skills: Vec<BTreeMap<SkillField, CommonValue>>,
+struct SystemNeutralCard {
+    fields: BTreeMap<CommonCardField, SystemNeutralValue>,
+    skills: Vec<BTreeMap<CommonSkillField, SystemNeutralValue>>,
     /// The location of an empty list of skills.
     no_skills: Option<&'static str>,
 }
 
-impl Outline {
-    fn read(card: &Card, mapping: &Mapping) -> Self {
-        let read_field = |(field, at, form): &(Field, &str, Form)| Some((*field, read(card.at(at)?, at, *form)?));
-        let listed = card.at(mapping.skills).and_then(Value::as_array);
+impl SystemNeutralCard {
+    fn read_card(card: &AgentCard, mapping: &CardFieldMapping) -> Self {
+        let read_field = |(field, at, form): &(CommonCardField, &str, FieldRepresentation)| {
+            Some((*field, read_value(card.value_at(at)?, at, *form)?))
+        };
+        let listed = card.value_at(mapping.skills).and_then(Value::as_array);
         let skills = listed.map_or(&[][..], Vec::as_slice);
         let skill = |(number, skill): (usize, &Value)| {
-            let read_field = |(field, below, form): &(SkillField, &str, Form)| {
+            let read_field = |(field, below, form): &(CommonSkillField, &str, FieldRepresentation)| {
                 let at = format!("{}/{number}{below}", mapping.skills);
-                Some((*field, read(pointer::find(skill, below)?, &at, *form)?))
+                Some((*field, read_value(pointer::find(skill, below)?, &at, *form)?))
             };
             mapping.skill.iter().filter_map(read_field).collect()
         };
@@ -136,22 +140,24 @@ impl Outline {
             no_skills: listed.filter(|list| list.is_empty()).map(|_| mapping.skills),
         };
         outline.add_defaults(card, mapping);
-        let has_schemes =
-            mapping.fields.iter().any(|(field, at, _)| *field == Field::SchemeMap && card.at(at).is_some());
-        if has_schemes && !outline.fields.contains_key(&Field::SchemeMap) {
+        let has_schemes = mapping
+            .fields
+            .iter()
+            .any(|(field, at, _)| *field == CommonCardField::SchemeMap && card.value_at(at).is_some());
+        if has_schemes && !outline.fields.contains_key(&CommonCardField::SchemeMap) {
             outline.forget_requirements();
         }
         outline
     }
 
     /// Adds values that the card implies by omitting a member.
-    fn add_defaults(&mut self, card: &Card, mapping: &Mapping) {
-        if !self.fields.contains_key(&Field::Endpoint) {
+    fn add_defaults(&mut self, card: &AgentCard, mapping: &CardFieldMapping) {
+        if !self.fields.contains_key(&CommonCardField::Endpoint) {
             return;
         }
         for (field, word) in mapping.defaults {
-            let absent = mapping.fields.iter().find(|(other, at, _)| other == field && card.at(at).is_none());
-            if let Some(value) = absent.and_then(|(_, at, form)| read(&Value::from(*word), at, *form)) {
+            let absent = mapping.fields.iter().find(|(other, at, _)| other == field && card.value_at(at).is_none());
+            if let Some(value) = absent.and_then(|(_, at, form)| read_value(&Value::from(*word), at, *form)) {
                 self.fields.insert(*field, value);
             }
         }
@@ -159,23 +165,23 @@ impl Outline {
 
     /// Drops the security requirements, which refer to schemes by name and are meaningless without them.
     fn forget_requirements(&mut self) {
-        self.fields.remove(&Field::Requirements);
+        self.fields.remove(&CommonCardField::Requirements);
         for skill in &mut self.skills {
-            skill.remove(&SkillField::Requirements);
+            skill.remove(&CommonSkillField::Requirements);
         }
     }
 
     /// Writes the card for another system. Also returns the locations in the old card that it carries over.
-    fn write(&self, to: CardSystem) -> (Value, BTreeSet<String>) {
-        let mapping = to.written();
-        let mut card = Sheet::of(Value::Object(Map::new()), &self.fields, mapping.fields);
+    fn write_card(&self, to: CardSystem) -> (Value, BTreeSet<String>) {
+        let mapping = to.output_mapping();
+        let mut card = ConvertedCardPart::from_values(Value::Object(Map::new()), &self.fields, mapping.fields);
         let mut skills = Vec::new();
-        for skill in self.skills.iter().map(|skill| Sheet::of(Value::Null, skill, mapping.skill)) {
+        for skill in self.skills.iter().map(|skill| ConvertedCardPart::from_values(Value::Null, skill, mapping.skill)) {
             card.carried.extend(skill.carried);
             skills.extend(Some(skill.document).filter(|new| !new.is_null()));
         }
         if !skills.is_empty() || self.no_skills.is_some() {
-            set(&mut card.document, mapping.skills, skills.into());
+            set_at_pointer(&mut card.document, mapping.skills, skills.into());
         }
         card.carried.extend(self.no_skills.map(str::to_owned));
         (card.document, card.carried)
@@ -183,19 +189,23 @@ impl Outline {
 }
 
 /// A part of the new card, with the locations in the old one that it carries over.
-struct Sheet {
+struct ConvertedCardPart {
     document: Value,
     carried: BTreeSet<String>,
 }
 
-impl Sheet {
+impl ConvertedCardPart {
     /// Writes the values into an empty document.
-    fn of<F: Ord>(empty: Value, values: &BTreeMap<F, CommonValue>, places: &[(F, &'static str, Form)]) -> Self {
-        let mut written: Vec<(&str, Written)> = Vec::new();
+    fn from_values<F: Ord>(
+        empty: Value,
+        values: &BTreeMap<F, SystemNeutralValue>,
+        places: &[(F, &'static str, FieldRepresentation)],
+    ) -> Self {
+        let mut written: Vec<(&str, ConvertedValue)> = Vec::new();
         let mut following = Vec::new();
         for (field, at, form) in places {
-            let Some(new) = values.get(field).and_then(|value| write(value, *form)) else { continue };
-            if matches!(form, Form::Following) {
+            let Some(new) = values.get(field).and_then(|value| write_value(value, *form)) else { continue };
+            if matches!(form, FieldRepresentation::Following) {
                 following.push((at, new));
                 continue;
             }
@@ -209,11 +219,11 @@ impl Sheet {
         }
         let mut sheet = Self { document: empty, carried: BTreeSet::new() };
         for (at, new) in written {
-            set(&mut sheet.document, at, new.value);
+            set_at_pointer(&mut sheet.document, at, new.value);
             sheet.carried.extend(new.carries);
         }
         for (at, new) in following {
-            follow(&mut sheet.document, at, new.value);
+            append_interfaces(&mut sheet.document, at, new.value);
             sheet.carried.extend(new.carries);
         }
         sheet
@@ -221,39 +231,41 @@ impl Sheet {
 }
 
 /// A value of the new card, with the locations in the old one that it carries over.
-struct Written {
+struct ConvertedValue {
     value: Value,
     carries: Vec<String>,
 }
 
 /// Reads a value in system-independent terms. `None` if it has another type, or is a word that only its system has.
-fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
-    let one = |value: Value| CommonValue::One { value, at: at.to_owned() };
-    let common = |own: &str, words: mapping::Words| {
+fn read_value(value: &Value, at: &str, form: FieldRepresentation) -> Option<SystemNeutralValue> {
+    let one = |value: Value| SystemNeutralValue::One { value, at: at.to_owned() };
+    let common = |own: &str, words: mapping::VocabularyMap| {
         let mut fitting = words.iter().filter(|(word, _)| *word == own).map(|(_, common)| (*common).to_owned());
         // A word that corresponds to several common ones is ambiguous.
         fitting.next().filter(|_| fitting.next().is_none())
     };
-    let many = |texts: Vec<(String, String)>| (!texts.is_empty()).then_some(CommonValue::Many(texts));
+    let many = |texts: Vec<(String, String)>| (!texts.is_empty()).then_some(SystemNeutralValue::Many(texts));
     match form {
-        Form::Text | Form::Fitting(_) | Form::Rewritten(_) => value.as_str().map(|text| one(text.into())),
-        Form::Flag => value.as_bool().map(|flag| one(flag.into())),
-        Form::Object => value.as_object().map(|_| one(value.clone())),
-        Form::Holder => value.as_object().map(|members| match members.is_empty() {
+        FieldRepresentation::Text | FieldRepresentation::Fitting(_) | FieldRepresentation::Rewritten(_) => {
+            value.as_str().map(|text| one(text.into()))
+        }
+        FieldRepresentation::Flag => value.as_bool().map(|flag| one(flag.into())),
+        FieldRepresentation::Object => value.as_object().map(|_| one(value.clone())),
+        FieldRepresentation::Holder => value.as_object().map(|members| match members.is_empty() {
             true => one(value.clone()),
-            false => CommonValue::Holder,
+            false => SystemNeutralValue::Holder,
         }),
         // An empty list is not the same as a missing one.
-        Form::Texts if value.as_array().is_some_and(Vec::is_empty) => Some(one(value.clone())),
-        Form::List | Form::Requirements => value.as_array().map(|_| one(value.clone())),
-        Form::Older(current) => current(value).map(one),
-        Form::Following => None,
-        Form::Texts => many(strings(value, at).map(|(text, at)| (text.to_owned(), at)).collect()),
-        Form::Word(words) => many(vec![(common(value.as_str()?, words)?, at.to_owned())]),
-        Form::WordList(words) => {
+        FieldRepresentation::Texts if value.as_array().is_some_and(Vec::is_empty) => Some(one(value.clone())),
+        FieldRepresentation::List | FieldRepresentation::Requirements => value.as_array().map(|_| one(value.clone())),
+        FieldRepresentation::Older(current) => current(value).map(one),
+        FieldRepresentation::Following => None,
+        FieldRepresentation::Texts => many(strings(value, at).map(|(text, at)| (text.to_owned(), at)).collect()),
+        FieldRepresentation::Word(words) => many(vec![(common(value.as_str()?, words)?, at.to_owned())]),
+        FieldRepresentation::WordList(words) => {
             many(strings(value, at).filter_map(|(own, at)| Some((common(own, words)?, at))).collect())
         }
-        Form::Schemes(form) => many(
+        FieldRepresentation::Schemes(form) => many(
             value
                 .as_object()?
                 .iter()
@@ -277,60 +289,70 @@ fn strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, Stri
 }
 
 /// Writes a common value in the target's form.
-fn write(value: &CommonValue, form: Form) -> Option<Written> {
-    let own = |common: &str, words: mapping::Words| {
+fn write_value(value: &SystemNeutralValue, form: FieldRepresentation) -> Option<ConvertedValue> {
+    let own = |common: &str, words: mapping::VocabularyMap| {
         words.iter().find(|(_, word)| *word == common).map(|(own, _)| Value::from(*own))
     };
     match (value, form) {
-        (CommonValue::One { value, .. }, Form::Fitting(fits)) if !value.as_str().is_some_and(fits) => None,
-        (CommonValue::One { value, at }, Form::Rewritten(own)) => {
-            Some(Written { value: own(value.as_str()?).into(), carries: vec![at.clone()] })
+        (SystemNeutralValue::One { value, .. }, FieldRepresentation::Fitting(fits))
+            if !value.as_str().is_some_and(fits) =>
+        {
+            None
         }
-        (CommonValue::Holder, Form::Holder) => Some(Written { value: json!({}), carries: Vec::new() }),
+        (SystemNeutralValue::One { value, at }, FieldRepresentation::Rewritten(own)) => {
+            Some(ConvertedValue { value: own(value.as_str()?).into(), carries: vec![at.clone()] })
+        }
+        (SystemNeutralValue::Holder, FieldRepresentation::Holder) => {
+            Some(ConvertedValue { value: json!({}), carries: Vec::new() })
+        }
         (
-            CommonValue::One { value, at },
-            Form::Text
-            | Form::Fitting(_)
-            | Form::Flag
-            | Form::Object
-            | Form::Holder
-            | Form::List
-            | Form::Texts
-            | Form::Requirements
-            | Form::Following,
-        ) => Some(Written { value: value.clone(), carries: vec![at.clone()] }),
-        (CommonValue::Many(texts), Form::Word(words)) => {
+            SystemNeutralValue::One { value, at },
+            FieldRepresentation::Text
+            | FieldRepresentation::Fitting(_)
+            | FieldRepresentation::Flag
+            | FieldRepresentation::Object
+            | FieldRepresentation::Holder
+            | FieldRepresentation::List
+            | FieldRepresentation::Texts
+            | FieldRepresentation::Requirements
+            | FieldRepresentation::Following,
+        ) => Some(ConvertedValue { value: value.clone(), carries: vec![at.clone()] }),
+        (SystemNeutralValue::Many(texts), FieldRepresentation::Word(words)) => {
             let (value, at) = texts.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
             // A word that corresponds to several common ones is ambiguous.
             let is_exact = words.iter().filter(|(own, _)| value == *own).count() == 1;
-            Some(Written { value, carries: Vec::from_iter(is_exact.then(|| at.clone())) })
+            Some(ConvertedValue { value, carries: Vec::from_iter(is_exact.then(|| at.clone())) })
         }
-        (CommonValue::Many(texts), Form::Texts) => listed(texts, |text| Some(Value::from(text))),
-        (CommonValue::Many(texts), Form::WordList(words)) => listed_once(texts, |common| own(common, words)),
+        (SystemNeutralValue::Many(texts), FieldRepresentation::Texts) => {
+            convert_words(texts, |text| Some(Value::from(text)))
+        }
+        (SystemNeutralValue::Many(texts), FieldRepresentation::WordList(words)) => {
+            convert_distinct_words(texts, |common| own(common, words))
+        }
         // One scheme is sufficient, since requirements are alternatives.
-        (CommonValue::Many(texts), Form::Requirements) => listed_once(texts, |word| {
-            mapping::scheme_of(word, SchemeForm::OneOf)?;
+        (SystemNeutralValue::Many(texts), FieldRepresentation::Requirements) => convert_distinct_words(texts, |word| {
+            mapping::scheme_of(word, SecuritySchemeForm::OneOf)?;
             Some(json!({"schemes": {word: {"list": []}}}))
         }),
-        (CommonValue::Many(texts), Form::Schemes(form)) => {
+        (SystemNeutralValue::Many(texts), FieldRepresentation::Schemes(form)) => {
             let scheme =
                 |(word, at): &(String, String)| Some(((word.clone(), mapping::scheme_of(word, form)?), at.clone()));
             let (schemes, carries): (Map<_, _>, Vec<_>) = texts.iter().filter_map(scheme).unzip();
-            (!schemes.is_empty()).then_some(Written { value: schemes.into(), carries })
+            (!schemes.is_empty()).then_some(ConvertedValue { value: schemes.into(), carries })
         }
         _ => None,
     }
 }
 
-fn listed(texts: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
+fn convert_words(texts: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<ConvertedValue> {
     let (list, carries): (Vec<_>, Vec<_>) =
         texts.iter().filter_map(|(text, at)| Some((own(text)?, at.clone()))).unzip();
-    (!list.is_empty()).then_some(Written { value: list.into(), carries })
+    (!list.is_empty()).then_some(ConvertedValue { value: list.into(), carries })
 }
 
-/// Like [`listed`], but without duplicates.
-fn listed_once(texts: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
-    let mut written = listed(texts, own)?;
+/// Like [`convert_words`], but without duplicates.
+fn convert_distinct_words(texts: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<ConvertedValue> {
+    let mut written = convert_words(texts, own)?;
     if let Value::Array(list) = &mut written.value {
         let mut seen = Vec::new();
         list.retain(|value| {
@@ -344,7 +366,7 @@ fn listed_once(texts: &[(String, String)], own: impl Fn(&str) -> Option<Value>) 
 }
 
 /// Sets the value at a pointer and creates the objects and lists that contain it.
-fn set(document: &mut Value, at: &str, value: Value) {
+fn set_at_pointer(document: &mut Value, at: &str, value: Value) {
     let mut place = document;
     for segment in at.split('/').skip(1) {
         place = match segment.parse::<usize>() {
@@ -370,16 +392,16 @@ fn set(document: &mut Value, at: &str, value: Value) {
 
 /// Appends interfaces to the list at a pointer. An interface without a version gets the version of the first.
 /// Duplicates are omitted, because A2A 0.3 lists its main interface among the additional ones.
-fn follow(document: &mut Value, at: &str, interfaces: Value) {
+fn append_interfaces(document: &mut Value, at: &str, interfaces: Value) {
     let mut all = match pointer::find(document, at) {
         Some(Value::Array(items)) => items.clone(),
         _ => Vec::new(),
     };
     let version = all.first().and_then(|first| first.get("protocolVersion")).cloned();
     let Value::Array(interfaces) = interfaces else { return };
-    let mut seen: BTreeSet<String> = all.iter().map(identity).collect();
+    let mut seen: BTreeSet<String> = all.iter().map(interface_key).collect();
     for mut interface in interfaces {
-        if !seen.insert(identity(&interface)) {
+        if !seen.insert(interface_key(&interface)) {
             continue;
         }
         if let (Some(members), Some(version)) = (interface.as_object_mut(), &version) {
@@ -387,36 +409,36 @@ fn follow(document: &mut Value, at: &str, interfaces: Value) {
         }
         all.push(interface);
     }
-    set(document, at, all.into());
+    set_at_pointer(document, at, all.into());
 }
 
 /// URL and binding, which identify an interface.
-fn identity(interface: &Value) -> String {
+fn interface_key(interface: &Value) -> String {
     json!([interface.get("url"), interface.get("protocolBinding")]).to_string()
 }
 
 /// The values of a document that are not carried over.
-struct Losses {
+struct LostValueFinder {
     carried: BTreeSet<String>,
     null_is_absent: bool,
-    listed: Vec<Lost>,
+    listed: Vec<LostValue>,
     further: usize,
 }
 
-impl Losses {
+impl LostValueFinder {
     /// Lists the outermost values of which nothing is carried over. The depth limit of cards bounds the recursion.
-    fn find(&mut self, value: &Value, at: &mut String) {
+    fn find_lost_values(&mut self, value: &Value, at: &mut String) {
         if self.carried.contains(at.as_str()) || self.null_is_absent && value.is_null() {
             return;
         }
         if !self.has_carried_below(at) {
-            self.list(value, at);
+            self.add_lost_value(value, at);
             return;
         }
         let length = at.len();
         let mut below = |losses: &mut Self, name: &str, value: &Value| {
             pointer::push(at, name);
-            losses.find(value, at);
+            losses.find_lost_values(value, at);
             at.truncate(length);
         };
         match value {
@@ -434,27 +456,32 @@ impl Losses {
         at.is_empty() || self.carried.range::<str, _>(from).next().is_some_and(|next| next.starts_with(&below))
     }
 
-    fn list(&mut self, value: &Value, at: &str) {
+    fn add_lost_value(&mut self, value: &Value, at: &str) {
         if self.listed.len() == MAX_LOST {
             self.further += 1;
             return;
         }
-        self.listed.push(Lost { pointer: excerpt(at), value: excerpt(&value.to_string()) });
+        self.listed.push(LostValue { pointer: excerpt(at), value: excerpt(&value.to_string()) });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clresolve_verdict::profile::{DEFAULT, Profiles};
-    use clresolve_verdict::sample::good;
+    use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
+    use clresolve_verdict::sample::good_card;
 
-    fn converted(card: &Value, from: CardSystem, to: CardSystem) -> Conversion {
-        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
-        convert(&Card::parse(card.to_string().as_bytes()).expect("strict JSON"), from, to, &Rules::of(&profile))
+    fn converted(card: &Value, from: CardSystem, to: CardSystem) -> CardConversion {
+        let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
+        convert(
+            &AgentCard::parse(card.to_string().as_bytes()).expect("strict JSON"),
+            from,
+            to,
+            &CardRules::from_profile(&profile),
+        )
     }
 
-    fn lost(conversion: &Conversion) -> Vec<&str> {
+    fn lost(conversion: &CardConversion) -> Vec<&str> {
         conversion.lost.iter().map(|lost| lost.pointer.as_str()).collect()
     }
 
@@ -507,7 +534,7 @@ mod tests {
     #[test]
     fn a_card_that_has_the_shape_already_stays_as_it_is() {
         let current = json!({"supportedInterfaces": [{}, 5], "securitySchemes": {"a": {}}, "further": [1]});
-        for (card, system) in [(good(), CardSystem::CommandLayer), (current, CardSystem::A2a)] {
+        for (card, system) in [(good_card(), CardSystem::CommandLayer), (current, CardSystem::A2a)] {
             let conversion = converted(&card, system, system);
             assert_eq!((conversion.card, conversion.lost), (card, Vec::new()));
         }
@@ -653,7 +680,7 @@ mod tests {
     }
 
     /// A card with a distinct text at every location of a mapping.
-    fn told_apart(mapping: &Mapping) -> Value {
+    fn told_apart(mapping: &CardFieldMapping) -> Value {
         let mut number = 0;
         let mut text = |fits: &dyn Fn(&str) -> bool| {
             number += 1;
@@ -665,31 +692,35 @@ mod tests {
             ];
             Value::from(texts.into_iter().find(|text| fits(text)).expect("a text that fits"))
         };
-        let mut value = |form: Form| match form {
-            Form::Text | Form::Rewritten(_) => text(&|_| true),
-            Form::Holder => json!({}),
-            Form::Fitting(fits) => text(&fits),
-            Form::Flag => Value::Bool(true),
-            Form::Texts => json!([text(&|_| true), text(&|_| true)]),
-            Form::Object => json!({"a": text(&|_| true)}),
-            Form::List | Form::Requirements => json!([{"a": text(&|_| true)}]),
-            Form::Older(_) => json!([{"a": [text(&|_| true)]}]),
-            Form::Following => Value::Null,
-            Form::Word(words) => words[0].0.into(),
-            Form::WordList(words) => json!([words[0].0, text(&|_| true)]),
-            Form::Schemes(_) => json!({"a": {"type": "http", "scheme": "bearer", "description": text(&|_| true)}}),
+        let mut value = |form: FieldRepresentation| match form {
+            FieldRepresentation::Text | FieldRepresentation::Rewritten(_) => text(&|_| true),
+            FieldRepresentation::Holder => json!({}),
+            FieldRepresentation::Fitting(fits) => text(&fits),
+            FieldRepresentation::Flag => Value::Bool(true),
+            FieldRepresentation::Texts => json!([text(&|_| true), text(&|_| true)]),
+            FieldRepresentation::Object => json!({"a": text(&|_| true)}),
+            FieldRepresentation::List | FieldRepresentation::Requirements => json!([{"a": text(&|_| true)}]),
+            FieldRepresentation::Older(_) => json!([{"a": [text(&|_| true)]}]),
+            FieldRepresentation::Following => Value::Null,
+            FieldRepresentation::Word(words) => words[0].0.into(),
+            FieldRepresentation::WordList(words) => json!([words[0].0, text(&|_| true)]),
+            FieldRepresentation::Schemes(_) => {
+                json!({"a": {"type": "http", "scheme": "bearer", "description": text(&|_| true)}})
+            }
         };
         let mut card = json!({});
-        for (_, at, form) in mapping.fields.iter().filter(|(_, _, form)| !matches!(form, Form::Following)) {
-            set(&mut card, at, value(*form));
+        for (_, at, form) in
+            mapping.fields.iter().filter(|(_, _, form)| !matches!(form, FieldRepresentation::Following))
+        {
+            set_at_pointer(&mut card, at, value(*form));
         }
         let mut skill = || {
             let mut skill = Value::Null;
-            mapping.skill.iter().for_each(|(_, at, form)| set(&mut skill, at, value(*form)));
+            mapping.skill.iter().for_each(|(_, at, form)| set_at_pointer(&mut skill, at, value(*form)));
             skill
         };
         let skills = json!([skill(), skill()]);
-        set(&mut card, mapping.skills, skills);
+        set_at_pointer(&mut card, mapping.skills, skills);
         card
     }
 
@@ -709,14 +740,14 @@ mod tests {
 
     #[test]
     fn every_text_stands_in_the_new_card_or_among_the_losses() {
-        let older = told_apart(CardSystem::A2a.mapping(&Card::parse(br#"{"url": ""}"#).expect("JSON")));
-        let cards = CardSystem::ALL.iter().map(|from| (*from, told_apart(from.written())));
+        let older = told_apart(CardSystem::A2a.mapping(&AgentCard::parse(br#"{"url": ""}"#).expect("JSON")));
+        let cards = CardSystem::ALL.iter().map(|from| (*from, told_apart(from.output_mapping())));
         for (from, card) in cards.chain([(CardSystem::A2a, older)]) {
             for to in CardSystem::ALL {
                 let conversion = converted(&card, from, *to);
                 let new: Vec<String> = leaves(&conversion.card, "").into_iter().map(|(_, text)| text).collect();
                 for (at, text) in leaves(&card, "").into_iter().filter(|(_, text)| text.contains('u')) {
-                    let is_lost = conversion.lost.iter().any(|lost| pointer::within(&at, &lost.pointer));
+                    let is_lost = conversion.lost.iter().any(|lost| pointer::is_within(&at, &lost.pointer));
                     let is_word = !text.ends_with('u') && !text.ends_with(".eth");
                     assert!(is_lost || is_word || new.contains(&text), "{from} to {to}: {at} {text}");
                 }
@@ -729,7 +760,7 @@ mod tests {
         fn every_value_is_carried_or_lost(
             names in proptest::collection::vec("[a-z]{1,3}", 0..6), number in 0_i64.., from in 0_usize..5, to in 0_usize..5,
         ) {
-            let mut card = good();
+            let mut card = good_card();
             card["skills"] = json!([{"id": names, "name": number}, null, 5, {"name": "a"}]);
             card["url"] = json!(names);
             let conversion = converted(&card, CardSystem::ALL[from], CardSystem::ALL[to]);
@@ -738,9 +769,9 @@ mod tests {
             }
             let top: Vec<&str> = conversion.lost.iter().map(|lost| lost.pointer.split('/').nth(1).unwrap_or("")).collect();
             let mapped = |name: &str| {
-                let mapping = CardSystem::ALL[from].mapping(&Card::parse(card.to_string().as_bytes()).expect("JSON"));
+                let mapping = CardSystem::ALL[from].mapping(&AgentCard::parse(card.to_string().as_bytes()).expect("JSON"));
                 let at = format!("/{name}");
-                mapping.fields.iter().any(|(_, p, _)| pointer::within(p, &at)) || mapping.skills == at
+                mapping.fields.iter().any(|(_, p, _)| pointer::is_within(p, &at)) || mapping.skills == at
             };
             for name in card.as_object().expect("an object").keys().filter(|name| !mapped(name)) {
                 proptest::prop_assert!(top.contains(&name.as_str()) || conversion.card.get(name) == card.get(name), "{name} is gone without a word");

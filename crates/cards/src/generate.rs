@@ -28,19 +28,19 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use self::error::GenerateError;
-use self::error::shown;
-use self::resource::{Agent, AgentSystem, Held, Key, Provider};
+pub use self::error::CardGenerationError;
+use self::error::quoted_name;
+use self::resource::{AgentProvider, AgentResource, AgentSystemResource, OrlojResources, ResourceKey};
 pub use self::resource::{DEFAULT_NAMESPACE, MAX_BYTES, is_name};
-pub use self::source::{SourceFile, SourceLine};
-use crate::system::{CardSystem, Rules};
+pub use self::source::{ResourceFile, ResourcePosition};
+use crate::system::{CardRules, CardSystem};
 pub use clresolve_core::base_url::BaseUrl;
-use clresolve_core::reason::Effect;
-use clresolve_core::text::{clipped, inert_json};
-use clresolve_verdict::card::Card;
+use clresolve_core::reason::ReasonEffect;
+use clresolve_core::text::{escape_unsafe_json, truncate_bytes};
+use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check;
 use clresolve_verdict::profile;
-use clresolve_verdict::profile::{Profile, Profiles};
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 
 /// Maximum length of a prompt excerpt in bytes, as in Orloj's server.
 const PROMPT_BYTES: usize = 200;
@@ -55,8 +55,8 @@ const MAX_SKILLS: usize = 512;
 const HTTP_SCHEMES: [&str; 3] = ["bearer", "basic", "digest"];
 
 /// The rules for cards of every system. Orloj's own rules are the same in each profile.
-static PROFILE: LazyLock<Arc<Profile>> = LazyLock::new(|| {
-    Profiles::builtin().get(profile::DEFAULT).expect("what is compiled in loads, as a unit test shows")
+static PROFILE: LazyLock<Arc<ConformanceProfile>> = LazyLock::new(|| {
+    ConformanceProfiles::builtin().get(profile::DEFAULT).expect("what is compiled in loads, as a unit test shows")
 });
 
 /// Characters that are not percent-encoded in a path segment.
@@ -64,14 +64,14 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 
 /// The cards of all systems that are exposed over A2A.
 #[derive(Clone, Debug, Default)]
-pub struct Cards {
-    cards: BTreeMap<Key, Generated>,
-    hidden: BTreeSet<Key>,
+pub struct GeneratedCards {
+    cards: BTreeMap<ResourceKey, GeneratedCard>,
+    hidden: BTreeSet<ResourceKey>,
 }
 
 /// A generated card.
 #[derive(Clone, Debug)]
-pub struct Generated {
+pub struct GeneratedCard {
     name: String,
     namespace: String,
     text: String,
@@ -79,7 +79,7 @@ pub struct Generated {
     notes: Vec<String>,
 }
 
-impl Generated {
+impl GeneratedCard {
     /// `metadata.name` of the system.
     pub fn name(&self) -> &str {
         &self.name
@@ -106,20 +106,26 @@ impl Generated {
     }
 }
 
-impl Cards {
+impl GeneratedCards {
     /// Generates the card of every AgentSystem with `spec.a2a.enabled: true`. `base_url` takes precedence over the
     /// sources.
     ///
     /// # Errors
     /// A source is not YAML, a resource is invalid, or a card would expose a credential. The message gives the location
     /// and a remedy.
-    pub fn read(sources: &[SourceFile<'_>], base_url: Option<BaseUrl>) -> Result<Self, GenerateError> {
-        let mut held = Held::read(sources)?;
+    pub fn generate_cards(
+        sources: &[ResourceFile<'_>],
+        base_url: Option<BaseUrl>,
+    ) -> Result<Self, CardGenerationError> {
+        let mut held = OrlojResources::parse_sources(sources)?;
         held.server.base_url = base_url.or_else(|| held.server.base_url.take());
         let mut made = Self::default();
         for (key, system) in &held.systems {
             if system.enabled {
-                made.cards.insert(key.clone(), Maker { held: &held, key, system, notes: Vec::new() }.make()?);
+                made.cards.insert(
+                    key.clone(),
+                    OrlojCardBuilder { held: &held, key, system, notes: Vec::new() }.build_card()?,
+                );
             } else {
                 made.hidden.insert(key.clone());
             }
@@ -128,17 +134,17 @@ impl Cards {
     }
 
     /// The cards, ordered by namespace and name.
-    pub fn iter(&self) -> impl Iterator<Item = &Generated> {
+    pub fn iter(&self) -> impl Iterator<Item = &GeneratedCard> {
         self.cards.values()
     }
 
     /// The card of a system. `None` selects the default namespace.
-    pub fn get(&self, namespace: Option<&str>, name: &str) -> Option<&Generated> {
+    pub fn get(&self, namespace: Option<&str>, name: &str) -> Option<&GeneratedCard> {
         self.cards.get(&(namespace.unwrap_or(DEFAULT_NAMESPACE).to_owned(), name.to_owned()))
     }
 
     /// The card, if there is exactly one.
-    pub fn only(&self) -> Option<&Generated> {
+    pub fn single_card(&self) -> Option<&GeneratedCard> {
         self.cards.values().next().filter(|_| self.cards.len() == 1)
     }
 
@@ -158,10 +164,10 @@ impl Cards {
     }
 }
 
-struct Maker<'h> {
-    held: &'h Held,
-    key: &'h Key,
-    system: &'h AgentSystem,
+struct OrlojCardBuilder<'h> {
+    held: &'h OrlojResources,
+    key: &'h ResourceKey,
+    system: &'h AgentSystemResource,
     notes: Vec<String>,
 }
 
@@ -179,20 +185,20 @@ struct OrlojCard<'h> {
     #[serde(skip_serializing_if = "Option::is_none")]
     protocol_version: Option<&'h str>,
     #[serde(flatten)]
-    a2a_1: Option<A2a1<'h>>,
-    capabilities: Capabilities,
-    skills: Vec<Skill<'h>>,
+    a2a_1: Option<A2aV1Members<'h>>,
+    capabilities: AgentCapabilities,
+    skills: Vec<AgentSkill<'h>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    authentication: Option<Authentication>,
+    authentication: Option<AgentAuthentication>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    provider: Option<&'h Provider>,
+    provider: Option<&'h AgentProvider>,
 }
 
 /// The additional members of an A2A 1.0 card.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct A2a1<'h> {
-    supported_interfaces: [Interface<'h>; 1],
+struct A2aV1Members<'h> {
+    supported_interfaces: [AgentInterface<'h>; 1],
     default_input_modes: [&'static str; 1],
     default_output_modes: [&'static str; 2],
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -203,7 +209,7 @@ struct A2a1<'h> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Interface<'h> {
+struct AgentInterface<'h> {
     url: &'h str,
     protocol_binding: &'static str,
     protocol_version: &'h str,
@@ -211,7 +217,7 @@ struct Interface<'h> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Capabilities {
+struct AgentCapabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
     streaming: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,7 +228,7 @@ struct Capabilities {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Skill<'h> {
+struct AgentSkill<'h> {
     id: &'h str,
     name: &'h str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,12 +240,12 @@ struct Skill<'h> {
 }
 
 #[derive(Serialize)]
-struct Authentication {
+struct AgentAuthentication {
     schemes: Vec<String>,
 }
 
-impl<'h> Maker<'h> {
-    fn make(mut self) -> Result<Generated, GenerateError> {
+impl<'h> OrlojCardBuilder<'h> {
+    fn build_card(mut self) -> Result<GeneratedCard, CardGenerationError> {
         let (namespace, name) = self.key;
         let server = &self.held.server;
         let agents = self.agents()?;
@@ -250,7 +256,7 @@ impl<'h> Maker<'h> {
         }
         let schemes = self.schemes();
         let version_1 = protocol_version.filter(|version| is_version_1(version));
-        let a2a_1 = version_1.and_then(|version| self.a2a_1(&url, version, &schemes));
+        let a2a_1 = version_1.and_then(|version| self.a2a_v1_members(&url, version, &schemes));
         let description = self.description(&agents);
         if self.system.version.is_none() {
             self.note("it has no version; give the AgentSystem the label orloj.dev/version".to_owned());
@@ -263,35 +269,35 @@ impl<'h> Maker<'h> {
             version: self.system.version.as_deref(),
             protocol_version,
             a2a_1,
-            capabilities: Capabilities {
+            capabilities: AgentCapabilities {
                 streaming: server.streaming,
                 push_notifications: server.push_notifications,
                 state_transition_history: server.state_transition_history,
             },
             skills,
-            authentication: (!schemes.is_empty()).then_some(Authentication { schemes }),
+            authentication: (!schemes.is_empty()).then_some(AgentAuthentication { schemes }),
             provider: server.provider.as_ref(),
         };
         let text = serde_json::to_string_pretty(&card).map_err(|error| self.unreadable(&error.to_string()))?;
-        let text = inert_json(&text) + "\n";
-        let json = self.checked(&text)?;
-        Ok(Generated { name: name.clone(), namespace: namespace.clone(), text, json, notes: self.notes })
+        let text = escape_unsafe_json(&text) + "\n";
+        let json = self.parse_checked_card(&text)?;
+        Ok(GeneratedCard { name: name.clone(), namespace: namespace.clone(), text, json, notes: self.notes })
     }
 
     /// The system's agents, in the order of the system.
-    fn agents(&self) -> Result<Vec<&'h Agent>, GenerateError> {
-        let agent = |(name, place): &'h (String, SourceLine)| {
-            self.held.agents.get(&(self.key.0.clone(), name.clone())).ok_or_else(|| GenerateError::AgentMissing {
+    fn agents(&self) -> Result<Vec<&'h AgentResource>, CardGenerationError> {
+        let agent = |(name, place): &'h (String, ResourcePosition)| {
+            self.held.agents.get(&(self.key.0.clone(), name.clone())).ok_or_else(|| CardGenerationError::AgentMissing {
                 place: place.clone(),
-                system: shown(&self.key.1),
-                agent: shown(name),
+                system: quoted_name(&self.key.1),
+                agent: quoted_name(name),
             })
         };
         self.system.agents.iter().map(agent).collect()
     }
 
     /// The system's annotation. Otherwise the annotation, or the start of the prompt, of the first agent that has one.
-    fn description(&mut self, agents: &[&Agent]) -> Option<String> {
+    fn description(&mut self, agents: &[&AgentResource]) -> Option<String> {
         if let Some(description) = &self.system.description {
             return Some(description.clone());
         }
@@ -307,14 +313,14 @@ impl<'h> Maker<'h> {
         agent.prompt.as_deref().map(beginning)
     }
 
-    fn url(&self) -> Result<String, GenerateError> {
+    fn url(&self) -> Result<String, CardGenerationError> {
         let (namespace, name) = self.key;
-        let base = self.held.server.base_url.as_ref().ok_or(GenerateError::BaseUrlMissing)?;
-        let path = format!("{base}/v1/agent-systems/{}/a2a", escaped(name));
+        let base = self.held.server.base_url.as_ref().ok_or(CardGenerationError::BaseUrlMissing)?;
+        let path = format!("{base}/v1/agent-systems/{}/a2a", percent_encoded(name));
         if namespace == DEFAULT_NAMESPACE {
             return Ok(path);
         }
-        Ok(format!("{path}?namespace={}", escaped(namespace)))
+        Ok(format!("{path}?namespace={}", percent_encoded(namespace)))
     }
 
     /// The endpoint's security schemes. A system that is not public requires a bearer token, unless the server's
@@ -329,12 +335,17 @@ impl<'h> Maker<'h> {
     /// The members of A2A 1.0. Some schemes need details that the server's configuration lacks (the location of an API
     /// key, the flows of OAuth 2). If no scheme can be written, the members are omitted, since they would otherwise
     /// declare the endpoint open.
-    fn a2a_1<'u>(&mut self, url: &'u str, protocol_version: &'u str, schemes: &[String]) -> Option<A2a1<'u>> {
+    fn a2a_v1_members<'u>(
+        &mut self,
+        url: &'u str,
+        protocol_version: &'u str,
+        schemes: &[String],
+    ) -> Option<A2aV1Members<'u>> {
         let (mut written, mut omitted): (BTreeMap<String, Value>, Vec<String>) = Default::default();
         for scheme in schemes {
             match security_scheme(scheme) {
                 Some((name, value)) => drop(written.insert(name, value)),
-                None => omitted.push(shown(scheme)),
+                None => omitted.push(quoted_name(scheme)),
             }
         }
         let names = omitted.join(", ");
@@ -345,11 +356,11 @@ impl<'h> Maker<'h> {
         if !omitted.is_empty() {
             self.note(format!("its members of A2A 1.0 leave out {names}, which cannot be written by name alone"));
         }
-        Some(A2a1::new(url, protocol_version, written))
+        Some(A2aV1Members::new(url, protocol_version, written))
     }
 
     /// A skill for each tool of the agents, without duplicates.
-    fn skills(&mut self, agents: &[&'h Agent]) -> Result<Vec<Skill<'h>>, GenerateError> {
+    fn skills(&mut self, agents: &[&'h AgentResource]) -> Result<Vec<AgentSkill<'h>>, CardGenerationError> {
         let (mut skills, mut seen) = (Vec::new(), BTreeSet::new());
         for (name, place) in agents.iter().flat_map(|agent| &agent.tools) {
             if !seen.insert(name) {
@@ -361,14 +372,17 @@ impl<'h> Maker<'h> {
             let Some(tool) = self.held.tools.get(&(self.key.0.clone(), name.clone())) else {
                 self.note(format!(
                     "{place}: the Tool {} is in no document, so the card has no skill for it",
-                    shown(name)
+                    quoted_name(name)
                 ));
                 continue;
             };
             if tool.description.is_none() {
-                self.note(format!("the Tool {} has no spec.description, so the skill has no description", shown(name)));
+                self.note(format!(
+                    "the Tool {} has no spec.description, so the skill has no description",
+                    quoted_name(name)
+                ));
             }
-            skills.push(Skill {
+            skills.push(AgentSkill {
                 id: name,
                 name,
                 description: tool.description.as_deref(),
@@ -380,43 +394,43 @@ impl<'h> Maker<'h> {
     }
 
     /// Checks that the card is strict JSON, exposes no credential and violates no rule for Orloj's cards.
-    fn checked(&self, text: &str) -> Result<Value, GenerateError> {
-        let card = Card::parse(text.as_bytes()).map_err(|error| self.unreadable(&error.to_string()))?;
-        let (place, system) = (self.system.place.clone(), shown(&self.key.1));
+    fn parse_checked_card(&self, text: &str) -> Result<Value, CardGenerationError> {
+        let card = AgentCard::parse(text.as_bytes()).map_err(|error| self.unreadable(&error.to_string()))?;
+        let (place, system) = (self.system.place.clone(), quoted_name(&self.key.1));
         if let Some(reason) =
-            check::secrets(&card).into_iter().next().filter(|_| !clresolve_core::mutant!("secrets-are-shown"))
+            check::find_secrets(&card).into_iter().next().filter(|_| !clresolve_core::mutant!("secrets-are-shown"))
         {
             let (what, pointer) = (reason.observed.unwrap_or_default(), reason.place.unwrap_or_default());
-            return Err(GenerateError::Secret { place, system, what, pointer });
+            return Err(CardGenerationError::Secret { place, system, what, pointer });
         }
-        let findings = CardSystem::Orloj.check(&card, &Rules::of(&PROFILE));
-        match findings.into_iter().find(|reason| reason.effect == Effect::Fail) {
+        let findings = CardSystem::Orloj.check(&card, &CardRules::from_profile(&PROFILE));
+        match findings.into_iter().find(|reason| reason.effect == ReasonEffect::Fail) {
             None => Ok(card.document().clone()),
-            Some(reason) => Err(GenerateError::Invalidated { place, system, reason: Box::new(reason) }),
+            Some(reason) => Err(CardGenerationError::Invalidated { place, system, reason: Box::new(reason) }),
         }
     }
 
-    fn unreadable(&self, detail: &str) -> GenerateError {
-        GenerateError::Unreadable {
+    fn unreadable(&self, detail: &str) -> CardGenerationError {
+        CardGenerationError::Unreadable {
             place: self.system.place.clone(),
-            system: shown(&self.key.1),
-            detail: shown(detail),
+            system: quoted_name(&self.key.1),
+            detail: quoted_name(detail),
         }
     }
 
     fn note(&mut self, note: String) {
         if self.notes.len() < MAX_NOTES {
-            self.notes.push(format!("the card of {}: {note}", shown(&self.key.1)));
+            self.notes.push(format!("the card of {}: {note}", quoted_name(&self.key.1)));
         }
     }
 }
 
-impl<'h> A2a1<'h> {
+impl<'h> A2aV1Members<'h> {
     fn new(url: &'h str, protocol_version: &'h str, schemes: BTreeMap<String, Value>) -> Self {
         // Orloj's server writes {name: []}, which an A2A 1.0 client would interpret as an open endpoint.
         let requirement = |name: &str| serde_json::json!({"schemes": {name: {"list": []}}});
         Self {
-            supported_interfaces: [Interface { url, protocol_binding: "JSONRPC", protocol_version }],
+            supported_interfaces: [AgentInterface { url, protocol_binding: "JSONRPC", protocol_version }],
             default_input_modes: ["text/plain"],
             default_output_modes: ["text/plain", "application/json"],
             security_requirements: schemes.keys().map(|name| requirement(name)).collect(),
@@ -426,7 +440,7 @@ impl<'h> A2a1<'h> {
 }
 
 /// Escapes a name for use as a path segment or query value.
-pub fn escaped(name: &str) -> impl fmt::Display {
+pub fn percent_encoded(name: &str) -> impl fmt::Display {
     utf8_percent_encode(name, SEGMENT)
 }
 
@@ -443,7 +457,7 @@ fn security_scheme(scheme: &str) -> Option<(String, Value)> {
 /// The start of a prompt, on one line.
 fn beginning(prompt: &str) -> String {
     let words: Vec<&str> = prompt.split_whitespace().take(PROMPT_BYTES).collect();
-    clipped(&words.join(" "), PROMPT_BYTES)
+    truncate_bytes(&words.join(" "), PROMPT_BYTES)
 }
 
 fn is_version_1(version: &str) -> bool {

@@ -2,7 +2,7 @@
 //! and the time.
 //!
 //! The specification names the figures but leaves many details open. This module decides them and includes the
-//! decisions in the result ([`Stated`]):
+//! decisions in the result ([`LedgerMetricsMethod`]):
 //!
 //! | open | decision |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | whom a record involves | the agent whose `agent_id` is in its payload, which is a card or names one |
 //! | the time of a record | the first 48 bits of its identity, milliseconds since 1970; Ω.time is a duration |
 //! | counterfactual records | ignored |
-//! | λ and its unit | per second; [`Lambda::default`] halves a weight in 30 days |
+//! | λ and its unit | per second; [`DecayRate::default`] halves a weight in 30 days |
 //! | a window | none: the weights of old records decay, but no record is cut off; records after the requested time are ignored |
 //! | latency and cost | Ω.time and Ω.energy, their points |
 //! | the causal interaction graph | an edge from the agent of a record to the agent of each direct predecessor in the ledger, unless both are the same agent; rank therefore flows to causes; each pair counts once |
@@ -29,12 +29,12 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use self::card::{IntoCardError, into_card};
-use self::graph::{DAMPING, Graph, TOLERANCE};
-use self::record::{Actor, Record, RecordId};
-pub use self::record::{AgentId, AgentIdMalformed, MAX_LINE_BYTES};
+pub use self::card::{MetricsInsertionError, insert_metrics};
+use self::graph::{DAMPING, DirectedGraph, TOLERANCE};
+pub use self::record::{AevumAgentId, AevumAgentIdError, MAX_LINE_BYTES};
+use self::record::{PacrRecord, PacrRecordActor, PacrRecordId};
 
-/// Identifier of the JSON form of a [`Projection`].
+/// Identifier of the JSON form of a [`LedgerMetrics`].
 pub const SCHEMA: &str = "clresolve.ledger/1";
 
 /// Maximum number of records. One takes some hundred bytes of memory.
@@ -58,9 +58,9 @@ const DIGITS: usize = 12;
 
 /// λ of the decay `exp(−λ × age)`, per second. At least 0.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
-pub struct Lambda(f64);
+pub struct DecayRate(f64);
 
-impl Lambda {
+impl DecayRate {
     /// λ per second.
     pub const fn per_second(self) -> f64 {
         self.0
@@ -72,14 +72,14 @@ impl Lambda {
     }
 }
 
-impl Default for Lambda {
+impl Default for DecayRate {
     /// A half-life of 30 days.
     fn default() -> Self {
         Self(std::f64::consts::LN_2 / HALF_LIFE)
     }
 }
 
-impl FromStr for Lambda {
+impl FromStr for DecayRate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -91,7 +91,7 @@ impl FromStr for Lambda {
 /// Why a ledger is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LedgerError {
+pub enum PacrLedgerError {
     /// A line is not a record.
     #[error("line {line}: {detail}")]
     Malformed {
@@ -130,31 +130,31 @@ pub enum LedgerError {
 
 /// A ledger, parsed line by line.
 #[derive(Debug, Default)]
-pub struct Ledger {
-    records: HashMap<RecordId, (Record, usize)>,
-    agents: BTreeSet<AgentId>,
+pub struct PacrLedger {
+    records: HashMap<PacrRecordId, (PacrRecord, usize)>,
+    agents: BTreeSet<AevumAgentId>,
     predecessors: usize,
     lines: usize,
 }
 
-impl Ledger {
+impl PacrLedger {
     /// Parses a line, with or without its line end. Empty lines are skipped.
     ///
     /// # Errors
     /// The line is not a record, or exceeds a limit.
-    pub fn push(&mut self, line: &[u8]) -> Result<(), LedgerError> {
+    pub fn push(&mut self, line: &[u8]) -> Result<(), PacrLedgerError> {
         self.lines += 1;
         let number = self.lines;
         let line = line.trim_ascii_end();
         if line.is_empty() {
             return Ok(());
         }
-        let record = Record::parse(line).map_err(|detail| LedgerError::Malformed { line: number, detail })?;
+        let record = PacrRecord::parse(line).map_err(|detail| PacrLedgerError::Malformed { line: number, detail })?;
         if let Some((_, first)) = self.records.get(&record.id) {
-            return Err(LedgerError::Duplicate { line: number, first: *first });
+            return Err(PacrLedgerError::Duplicate { line: number, first: *first });
         }
         self.predecessors += record.predecessors.len();
-        if let Actor::Agent(agent) = record.actor {
+        if let PacrRecordActor::Agent(agent) = record.actor {
             self.agents.insert(agent);
         }
         for (held, limit, what) in [
@@ -163,7 +163,7 @@ impl Ledger {
             (self.agents.len(), MAX_AGENTS, "agents"),
         ] {
             if held > limit {
-                return Err(LedgerError::TooMany { line: number, what, limit });
+                return Err(PacrLedgerError::TooMany { line: number, what, limit });
             }
         }
         self.records.insert(record.id, (record, number));
@@ -173,17 +173,17 @@ impl Ledger {
     /// Computes the metadata of every agent as of `at`.
     ///
     /// # Errors
-    /// [`LedgerError::TooManyLinks`] if agents times links exceed [`MAX_STEPS`].
-    pub fn project(&self, at: Timestamp, lambda: Lambda) -> Result<Projection, LedgerError> {
+    /// [`PacrLedgerError::TooManyLinks`] if agents times links exceed [`MAX_STEPS`].
+    pub fn compute_metrics(&self, at: Timestamp, lambda: DecayRate) -> Result<LedgerMetrics, PacrLedgerError> {
         let now = u64::try_from(at.as_millisecond()).unwrap_or(0);
         let mut counts = LedgerCounts { records: self.records.len(), ..LedgerCounts::default() };
-        let mut used: BTreeMap<RecordId, (AgentId, &Record)> = BTreeMap::new();
+        let mut used: BTreeMap<PacrRecordId, (AevumAgentId, &PacrRecord)> = BTreeMap::new();
         for (record, _) in self.records.values() {
             match record.actor {
                 _ if record.id.milliseconds() > now => counts.later += 1,
-                Actor::Counterfactual => counts.counterfactual += 1,
-                Actor::Nobody => counts.unattributed += 1,
-                Actor::Agent(agent) => {
+                PacrRecordActor::Counterfactual => counts.counterfactual += 1,
+                PacrRecordActor::Nobody => counts.unattributed += 1,
+                PacrRecordActor::Agent(agent) => {
                     used.insert(record.id, (agent, record));
                 }
             }
@@ -191,8 +191,8 @@ impl Ledger {
         counts.used = used.len();
         counts.agents = used.values().map(|(agent, _)| agent).collect::<BTreeSet<_>>().len();
         // In the order of their identities, so that the order of the lines affects no figure.
-        let mut tallies: BTreeMap<AgentId, Vec<&Record>> = BTreeMap::new();
-        let mut pairs: BTreeSet<(AgentId, AgentId)> = BTreeSet::new();
+        let mut tallies: BTreeMap<AevumAgentId, Vec<&PacrRecord>> = BTreeMap::new();
+        let mut pairs: BTreeSet<(AevumAgentId, AevumAgentId)> = BTreeSet::new();
         for (agent, record) in used.values() {
             tallies.entry(*agent).or_default().push(record);
             for predecessor in &record.predecessors {
@@ -204,49 +204,58 @@ impl Ledger {
                 }
             }
             if pairs.len() * counts.agents > MAX_STEPS && !clresolve_core::mutant!("links-without-end") {
-                return Err(LedgerError::TooManyLinks { agents: counts.agents });
+                return Err(PacrLedgerError::TooManyLinks { agents: counts.agents });
             }
         }
         counts.links = pairs.len();
         let graph = graph(&tallies, &pairs);
         let (ranks, scores) = (graph.page_rank(), graph.betweenness());
-        let agents = tallies.iter().zip(ranks).zip(scores).map(|(((agent_id, records), rank), score)| AgentMetadata {
-            agent_id: *agent_id,
-            metadata: Metadata::of(records, now, lambda, rank, score),
-        });
-        Ok(Projection { schema: SCHEMA, stated: Stated::of(at, lambda), ledger: counts, agents: agents.collect() })
+        let agents =
+            tallies.iter().zip(ranks).zip(scores).map(|(((agent_id, records), rank), score)| IdentifiedAgentMetrics {
+                agent_id: *agent_id,
+                metadata: AgentMetrics::from_records(records, now, lambda, rank, score),
+            });
+        Ok(LedgerMetrics {
+            schema: SCHEMA,
+            stated: LedgerMetricsMethod::from_parameters(at, lambda),
+            ledger: counts,
+            agents: agents.collect(),
+        })
     }
 }
 
 /// Builds the graph. Agents are numbered in the order of their identities.
-fn graph(tallies: &BTreeMap<AgentId, Vec<&Record>>, pairs: &BTreeSet<(AgentId, AgentId)>) -> Graph {
-    let numbers: HashMap<AgentId, u32> = tallies.keys().copied().zip(0..).collect();
+fn graph(
+    tallies: &BTreeMap<AevumAgentId, Vec<&PacrRecord>>,
+    pairs: &BTreeSet<(AevumAgentId, AevumAgentId)>,
+) -> DirectedGraph {
+    let numbers: HashMap<AevumAgentId, u32> = tallies.keys().copied().zip(0..).collect();
     let links: Vec<(u32, u32)> = pairs.iter().map(|(from, to)| (numbers[from], numbers[to])).collect();
-    Graph::new(tallies.len(), &links)
+    DirectedGraph::new(tallies.len(), &links)
 }
 
 /// The figures with their input and their method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Projection {
+pub struct LedgerMetrics {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// The method.
-    pub stated: Stated,
+    pub stated: LedgerMetricsMethod,
     /// The input.
     pub ledger: LedgerCounts,
     /// Each agent with its figures, ordered by identity.
-    pub agents: Vec<AgentMetadata>,
+    pub agents: Vec<IdentifiedAgentMetrics>,
 }
 
 /// The method and its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Stated {
+pub struct LedgerMetricsMethod {
     /// The time from which ages are counted.
     pub at: Timestamp,
     /// λ, per second.
-    pub lambda: Lambda,
+    pub lambda: DecayRate,
     /// Half-life of a weight in seconds. Null if weights do not decay.
     pub half_life_seconds: Option<f64>,
     /// The formula of a record's weight.
@@ -261,8 +270,8 @@ pub struct Stated {
     pub not_computed: BTreeMap<&'static str, &'static str>,
 }
 
-impl Stated {
-    fn of(at: Timestamp, lambda: Lambda) -> Self {
+impl LedgerMetricsMethod {
+    fn from_parameters(at: Timestamp, lambda: DecayRate) -> Self {
         Self {
             at,
             lambda,
@@ -303,17 +312,17 @@ pub struct LedgerCounts {
 /// An agent with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct AgentMetadata {
+pub struct IdentifiedAgentMetrics {
     /// The agent.
-    pub agent_id: AgentId,
+    pub agent_id: AevumAgentId,
     /// The members for `metadata` of its card.
-    pub metadata: Metadata,
+    pub metadata: AgentMetrics,
 }
 
 /// The members of `metadata` that come from a ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Metadata {
+pub struct AgentMetrics {
     /// Records that involve the agent.
     #[serde(rename = "pacr:interaction_count")]
     pub interaction_count: usize,
@@ -331,9 +340,9 @@ pub struct Metadata {
     pub critical_score: f64,
 }
 
-impl Metadata {
+impl AgentMetrics {
     /// Requires that `records` is not empty, and that no record is after `now`.
-    fn of(records: &[&Record], now: u64, lambda: Lambda, rank: f64, score: f64) -> Self {
+    fn from_records(records: &[&PacrRecord], now: u64, lambda: DecayRate, rank: f64, score: f64) -> Self {
         let newest = records.iter().map(|record| record.id.milliseconds()).max().unwrap_or(now);
         let (mut weights, mut seconds, mut joules) = (0.0, 0.0, 0.0);
         for record in records {
@@ -355,7 +364,7 @@ impl Metadata {
     }
 }
 
-impl fmt::Display for Lambda {
+impl fmt::Display for DecayRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:e}", self.0)
     }

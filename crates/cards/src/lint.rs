@@ -14,29 +14,29 @@
 mod fix;
 mod sarif;
 
-pub use clresolve_core::finding::Finding;
-pub use fix::{Fixed, fix, ordered};
+pub use clresolve_core::finding::DocumentFinding;
+pub use fix::{FixedCard, fix, reorder_members};
 pub use sarif::sarif;
 use serde::Serialize;
 
 use crate::system;
-use crate::system::{CardSystem, Detection, Rules};
+use crate::system::{CardRules, CardSystem, CardSystemDetection};
 use clresolve_core::digest::Digest;
 use clresolve_core::finding;
-use clresolve_core::json::{JsonError, Limits};
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_verdict::card::Card;
+use clresolve_core::json::{JsonError, JsonLimits};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::edition;
-use clresolve_verdict::evidence::edition::Edition;
-use clresolve_verdict::profile::{Profile, Profiles};
+use clresolve_verdict::evidence::edition::CardEdition;
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 
 /// Number of bytes of a document that [`lint`] needs: one more than a card may have. A caller can stop reading there
 /// and still obtain the right report.
-pub const MAX_BYTES: usize = Limits::CARD.bytes + 1;
+pub const MAX_BYTES: usize = JsonLimits::CARD.bytes + 1;
 
 /// The findings for one document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct LintReport {
     /// The card system by whose rules the document was judged. `None` if its members indicate no system or several.
     #[serde(rename = "flavour")]
     pub system: Option<CardSystem>,
@@ -48,38 +48,38 @@ pub struct Report {
     /// Whether no finding has the effect `fail`.
     pub valid: bool,
     /// All findings, in text order.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DocumentFinding>,
 }
 
 /// Judges the bytes as a card of `named`, or of the system that their shape indicates.
-pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Report {
-    report(&Card::parse(bytes), bytes, named, rules)
+pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &CardRules<'_>) -> LintReport {
+    report(&AgentCard::parse(bytes), bytes, named, rules)
 }
 
 /// The report on a card that was parsed from `bytes`.
 pub(crate) fn report(
-    card: &Result<Card, JsonError>,
+    card: &Result<AgentCard, JsonError>,
     bytes: &[u8],
     named: Option<CardSystem>,
-    rules: &Rules<'_>,
-) -> Report {
-    let text = finding::text_of(bytes);
+    rules: &CardRules<'_>,
+) -> LintReport {
+    let text = finding::utf8_prefix(bytes);
     let (system, mut findings) = match card {
-        Err(error) => (named, vec![refused(error, text, rules.profile)]),
-        Ok(card) => match named.map_or_else(|| system::detect(card), Detection::One) {
-            Detection::One(system) => {
-                let reasons = found(system, card, bytes, rules);
-                (Some(system), finding::placed(reasons, text))
+        Err(error) => (named, vec![unparsable_finding(error, text, rules.profile)]),
+        Ok(card) => match named.map_or_else(|| system::detect(card), CardSystemDetection::One) {
+            CardSystemDetection::One(system) => {
+                let reasons = find_violations(system, card, bytes, rules);
+                (Some(system), finding::locate_findings(reasons, text))
             }
-            other => (None, finding::placed(vec![unrecognised(&other)], text)),
+            other => (None, finding::locate_findings(vec![unrecognised(&other)], text)),
         },
     };
     finding::sort(&mut findings, text);
-    Report {
+    LintReport {
         system,
         version: system.zip(card.as_ref().ok()).and_then(|(system, card)| system.version(card)),
         profile: system.filter(|system| *system == CardSystem::CommandLayer).map(|_| rules.profile.id().to_owned()),
-        valid: findings.iter().all(|finding| finding.effect != Effect::Fail),
+        valid: findings.iter().all(|finding| finding.effect != ReasonEffect::Fail),
         findings,
     }
 }
@@ -89,14 +89,19 @@ pub(crate) fn report(
 pub struct CardJudgement {
     /// The report.
     #[serde(flatten)]
-    pub report: Report,
+    pub report: LintReport,
     /// Other profiles under which an invalid CommandLayer card is valid. Empty for other cards.
     pub near_misses: Vec<String>,
 }
 
 /// Like [`lint()`], and also lists the profiles among `profiles` under which the card would be valid.
-pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profiles: &Profiles) -> CardJudgement {
-    let card = Card::parse(bytes);
+pub fn judge(
+    bytes: &[u8],
+    system: Option<CardSystem>,
+    rules: &CardRules<'_>,
+    profiles: &ConformanceProfiles,
+) -> CardJudgement {
+    let card = AgentCard::parse(bytes);
     let report = report(&card, bytes, system, rules);
     let near_misses = match report.system {
         Some(CardSystem::CommandLayer) if !report.valid => near_misses(&card, bytes, rules, profiles),
@@ -106,61 +111,67 @@ pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profil
 }
 
 /// The other profiles under which the card, parsed from `bytes`, is a valid CommandLayer card.
-fn near_misses(card: &Result<Card, JsonError>, bytes: &[u8], rules: &Rules<'_>, profiles: &Profiles) -> Vec<String> {
+fn near_misses(
+    card: &Result<AgentCard, JsonError>,
+    bytes: &[u8],
+    rules: &CardRules<'_>,
+    profiles: &ConformanceProfiles,
+) -> Vec<String> {
     let others = profiles.iter().filter(|other| other.id() != rules.profile.id());
-    let valid = |other: &Profile| {
+    let valid = |other: &ConformanceProfile| {
         let reasons = match card {
-            Ok(card) => found(CardSystem::CommandLayer, card, bytes, &Rules { profile: other, ..*rules }),
-            Err(error) => vec![other.weigh(error.reason())],
+            Ok(card) => find_violations(CardSystem::CommandLayer, card, bytes, &CardRules { profile: other, ..*rules }),
+            Err(error) => vec![other.assign_effect(error.reason())],
         };
-        reasons.iter().all(|reason| reason.effect != Effect::Fail)
+        reasons.iter().all(|reason| reason.effect != ReasonEffect::Fail)
     };
     others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()
 }
 
 /// All violations of the rules of a system in a card.
-fn found(system: CardSystem, card: &Card, bytes: &[u8], rules: &Rules<'_>) -> Vec<Reason> {
+fn find_violations(system: CardSystem, card: &AgentCard, bytes: &[u8], rules: &CardRules<'_>) -> Vec<Reason> {
     let mut reasons = system.check(card, rules);
     if system == CardSystem::CommandLayer {
-        reasons.extend(since_previous(card, bytes, rules));
+        reasons.extend(compare_with_previous(card, bytes, rules));
     }
     reasons
 }
 
 /// CL-69: compares the card with the earlier card of the same name. Before publication, a difference is a defect.
-fn since_previous(card: &Card, bytes: &[u8], rules: &Rules<'_>) -> Vec<Reason> {
+fn compare_with_previous(card: &AgentCard, bytes: &[u8], rules: &CardRules<'_>) -> Vec<Reason> {
     let Some(previous) = rules.previous.filter(|previous| previous.get("ens") == card.get("ens")) else {
         return Vec::new();
     };
-    let form = |card: &Card| Digest::of(card.document().to_string().as_bytes());
+    let form = |card: &AgentCard| Digest::compute(card.document().to_string().as_bytes());
     let (before, now) = match rules.previous_bytes {
-        Some(earlier) => (Digest::of(earlier), Digest::of(bytes)),
+        Some(earlier) => (Digest::compute(earlier), Digest::compute(bytes)),
         None => (form(previous), form(card)),
     };
-    let reasons = edition::since(&Edition::of(previous, before), &Edition::of(card, now));
-    reasons.into_iter().map(|reason| Reason { effect: Effect::Fail, ..reason }).collect()
+    let reasons =
+        edition::check_succession(&CardEdition::from_card(previous, before), &CardEdition::from_card(card, now));
+    reasons.into_iter().map(|reason| Reason { effect: ReasonEffect::Fail, ..reason }).collect()
 }
 
 /// The finding for a document whose shape does not indicate a single system.
-fn unrecognised(detection: &Detection) -> Reason {
+fn unrecognised(detection: &CardSystemDetection) -> Reason {
     match detection {
-        Detection::Several(systems) => {
+        CardSystemDetection::Several(systems) => {
             let names: Vec<&str> = systems.iter().map(|system| system.slug()).collect();
-            Reason::new(Code::FlavourAmbiguous).observed(names.join(", "))
+            Reason::new(ReasonCode::FlavourAmbiguous).observed(names.join(", "))
         }
-        _ => Reason::new(Code::FlavourUnknown),
+        _ => Reason::new(ReasonCode::FlavourUnknown),
     }
-    .at("")
+    .at_place("")
 }
 
 /// The finding for a text that is not a card.
-fn refused(error: &JsonError, text: &str, profile: &Profile) -> Finding {
-    let reason = profile.weigh(error.reason());
+fn unparsable_finding(error: &JsonError, text: &str, profile: &ConformanceProfile) -> DocumentFinding {
+    let reason = profile.assign_effect(error.reason());
     match error {
         JsonError::TooLarge { limit, .. } => {
-            Finding::refused(reason.observed(format!("more than {limit} bytes")), error, text)
+            DocumentFinding::from_json_error(reason.observed(format!("more than {limit} bytes")), error, text)
         }
-        _ => Finding::refused(reason, error, text),
+        _ => DocumentFinding::from_json_error(reason, error, text),
     }
 }
 
@@ -170,32 +181,36 @@ mod tests {
 
     use super::*;
     use clresolve_verdict::profile::DEFAULT;
-    use clresolve_verdict::sample::good;
+    use clresolve_verdict::sample::good_card;
 
-    fn judged(bytes: &[u8]) -> Report {
-        lint(bytes, Some(CardSystem::CommandLayer), &Rules::of(&Profiles::builtin().get(DEFAULT).expect("built in")))
+    fn judged(bytes: &[u8]) -> LintReport {
+        lint(
+            bytes,
+            Some(CardSystem::CommandLayer),
+            &CardRules::from_profile(&ConformanceProfiles::builtin().get(DEFAULT).expect("built in")),
+        )
     }
 
-    fn report(text: &str) -> Report {
+    fn report(text: &str) -> LintReport {
         judged(text.as_bytes())
     }
 
     /// Code, line and column of each finding.
     fn found(text: &str) -> Vec<(&'static str, usize, usize)> {
-        let place = |f: &Finding| (f.code.slug(), f.line.unwrap_or(0), f.column.unwrap_or(0));
+        let place = |f: &DocumentFinding| (f.code.slug(), f.line.unwrap_or(0), f.column.unwrap_or(0));
         report(text).findings.iter().map(place).collect()
     }
 
     #[test]
     fn a_good_card_is_valid() {
-        let report = report(&format!("{:#}", good()));
+        let report = report(&format!("{:#}", good_card()));
         assert_eq!((report.valid, report.findings), (true, Vec::new()));
         assert_eq!(report.version.as_deref(), Some("1.0.0"));
     }
 
     #[test]
     fn findings_stand_where_the_text_has_them() {
-        let text = format!("{:#}", good());
+        let text = format!("{:#}", good_card());
         let line = |needle: &str| 1 + text.lines().position(|line| line.contains(needle)).expect("there");
         let with = |from: &str, to: &str| found(&text.replacen(from, to, 1));
         assert_eq!(with("eth/summarize/v1", "eth/summarize/v2"), [("entry-version-noncompliant", line("x402"), 12)]);
@@ -207,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_in_a_member_stands_at_its_name() {
-        let mut card = good();
+        let mut card = good_card();
         card["schemas"].as_object_mut().expect("an object").remove("receipt");
         let text = format!("{card:#}");
         let line = 1 + text.lines().position(|line| line.contains("\"schemas\"")).expect("there");
@@ -224,35 +239,39 @@ mod tests {
         assert_eq!(found(&format!("{{\"a\":\n{}", "[".repeat(20)))[0].0, "card-too-deep");
         let report = judged(b"{\n\"a\": \"\xff\"}");
         assert_eq!((report.findings[0].line, report.findings[0].column), (Some(2), Some(7)));
-        assert_eq!(report.findings[0].code, Code::CardNotUtf8);
+        assert_eq!(report.findings[0].code, ReasonCode::CardNotUtf8);
     }
 
     #[test]
     fn a_name_that_is_not_in_normal_form_is_found() {
-        let mut card = good();
+        let mut card = good_card();
         for member in ["ens", "id"] {
             card[member] = json!("SummarizeAgent.eth");
         }
         card["entry"] = json!("x402://SummarizeAgent.eth/summarize/v1");
         let report = report(&card.to_string());
         assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
-        assert_eq!(report.findings[0].code, Code::CardEnsMismatch);
+        assert_eq!(report.findings[0].code, ReasonCode::CardEnsMismatch);
         assert_eq!(report.findings[0].expected.as_deref(), Some("summarizeagent.eth"));
     }
 
     #[test]
     fn a_card_is_held_against_the_one_before() {
-        let (earlier, profiles) = (format!("{:#}", good()), Profiles::builtin());
+        let (earlier, profiles) = (format!("{:#}", good_card()), ConformanceProfiles::builtin());
         let profile = profiles.get(DEFAULT).expect("built in");
-        let before = Card::parse(earlier.as_bytes()).expect("a card");
-        let rules = Rules { previous: Some(&before), previous_bytes: Some(earlier.as_bytes()), ..Rules::of(&profile) };
+        let before = AgentCard::parse(earlier.as_bytes()).expect("a card");
+        let rules = CardRules {
+            previous: Some(&before),
+            previous_bytes: Some(earlier.as_bytes()),
+            ..CardRules::from_profile(&profile)
+        };
         let judged = |text: &str| {
             let judgement = judge(text.as_bytes(), None, &rules, &profiles);
             let codes: Vec<_> = judgement.report.findings.iter().map(|finding| finding.code.slug()).collect();
             (codes, judgement.report.valid, judgement.near_misses)
         };
         assert_eq!(judged(&earlier), (vec![], true, vec![]));
-        let reformatted = good().to_string();
+        let reformatted = good_card().to_string();
         assert_eq!(judged(&reformatted), (vec!["updated-at-not-advanced"], false, vec![]));
         let owner = earlier.replace("commandlayer.eth", "other.eth");
         assert_eq!(judged(&owner), (vec!["updated-at-not-advanced", "version-not-raised"], false, vec![]));
@@ -266,11 +285,11 @@ mod tests {
 
     #[test]
     fn other_profiles_are_tried() {
-        let mut card = good();
+        let mut card = good_card();
         card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
-        let profiles = Profiles::builtin();
+        let profiles = ConformanceProfiles::builtin();
         let profile = profiles.get(DEFAULT).expect("built in");
-        let near = judge(card.to_string().as_bytes(), None, &Rules::of(&profile), &profiles).near_misses;
+        let near = judge(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile), &profiles).near_misses;
         assert_eq!(near, ["agent-cards/1.0.0+released"]);
     }
 
@@ -279,7 +298,7 @@ mod tests {
 
         #[test]
         fn no_bytes_are_too_odd(at in 0_usize..2000, byte in 0_u8.., cut in 0_usize..2500) {
-            let mut bytes = format!("{:#}", good()).into_bytes();
+            let mut bytes = format!("{:#}", good_card()).into_bytes();
             let last = bytes.len() - 1;
             bytes[at.min(last)] = byte;
             bytes.truncate(cut.max(1));

@@ -2,23 +2,23 @@
 
 use clresolve_core::base_url::BaseUrl;
 use clresolve_core::name::EnsName;
-use clresolve_core::text::{Foreign, nearest};
+use clresolve_core::text::{UntrustedText, nearest};
 use clresolve_verdict::check::card::is_url_safe;
-use clresolve_verdict::manifest::{Manifest, Side, Verb};
-use clresolve_verdict::profile::Profile;
+use clresolve_verdict::manifest::{ManifestVerb, SchemaManifest, SchemaSide};
+use clresolve_verdict::profile::ConformanceProfile;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::generate::escaped;
+use crate::generate::percent_encoded;
 use crate::lint;
-use crate::system::{CardSystem, Rules};
+use crate::system::{CardRules, CardSystem};
 
 /// The last segment of the entry of an Agent-Card 1.0.0.
 const ROUTE: &str = "v1";
 
 /// The inputs of a new card.
 #[derive(Clone, Debug)]
-pub struct NewCard<'a> {
+pub struct NewCardInput<'a> {
     /// The name that the card is bound to.
     pub name: &'a EnsName,
     /// The verb that the agent implements.
@@ -36,7 +36,7 @@ pub struct NewCard<'a> {
 #[non_exhaustive]
 pub enum NewCardError {
     /// No layer of the profile defines the verb.
-    #[error("no verb is called `{}`; the verbs are {known}{}", Foreign::new(.verb), suggestion(.meant.as_deref()))]
+    #[error("no verb is called `{}`; the verbs are {known}{}", UntrustedText::new(.verb), suggestion(.meant.as_deref()))]
     UnknownVerb {
         /// The verb.
         verb: String,
@@ -46,7 +46,7 @@ pub enum NewCardError {
         known: String,
     },
     /// The profile in force rejects a card of Agent-Cards 1.0.0.
-    #[error("{} does not accept a new card of agent-cards/1.0.0: {codes}", Foreign::new(.profile))]
+    #[error("{} does not accept a new card of agent-cards/1.0.0: {codes}", UntrustedText::new(.profile))]
     OtherRules {
         /// The profile in force.
         profile: String,
@@ -59,21 +59,21 @@ fn suggestion(meant: Option<&str>) -> String {
     meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
 }
 
-impl NewCard<'_> {
+impl NewCardInput<'_> {
     /// The card as JSON text. `profile` has no findings about it.
     ///
     /// # Errors
     /// [`NewCardError`]
-    pub fn text(&self, profile: &Profile) -> Result<String, NewCardError> {
+    pub fn text(&self, profile: &ConformanceProfile) -> Result<String, NewCardError> {
         let layers = || profile.classes().filter_map(move |class| Some((class, profile.layer(class)?.manifest())));
         let Some((class, verb)) = layers().find_map(|(class, manifest)| Some((class, manifest.verb(self.verb)?)))
         else {
-            let manifests: Vec<&Manifest> = layers().map(|(_, manifest)| manifest).collect();
+            let manifests: Vec<&SchemaManifest> = layers().map(|(_, manifest)| manifest).collect();
             return Err(self.unknown_verb(&manifests));
         };
         let text = format!("{:#}\n", self.members(class, verb, profile.card_schema()));
-        let text = lint::ordered(&text, CardSystem::CommandLayer).unwrap_or(text);
-        let report = lint::lint(text.as_bytes(), Some(CardSystem::CommandLayer), &Rules::of(profile));
+        let text = lint::reorder_members(&text, CardSystem::CommandLayer).unwrap_or(text);
+        let report = lint::lint(text.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(profile));
         if report.findings.is_empty() {
             return Ok(text);
         }
@@ -81,7 +81,7 @@ impl NewCard<'_> {
         Err(NewCardError::OtherRules { profile: profile.id().to_owned(), codes: codes.join(", ") })
     }
 
-    fn members(&self, class: &str, verb: &Verb, schema: Option<&str>) -> Value {
+    fn members(&self, class: &str, verb: &ManifestVerb, schema: Option<&str>) -> Value {
         let (name, label) = (self.name.as_str(), self.name.labels().next().unwrap_or_default());
         let verb_name = verb.name.as_str();
         let slug = if is_url_safe(label) { label.to_owned() } else { format!("{verb_name}-agent") };
@@ -108,7 +108,7 @@ impl NewCard<'_> {
             card["$schema"] = schema.into();
         }
         if let Some(base) = self.base_url {
-            card["$id"] = format!("{base}/{class}/{}.json", escaped(name)).into();
+            card["$id"] = format!("{base}/{class}/{}.json", percent_encoded(name)).into();
         }
         let mirrors = mirrors(verb);
         if !mirrors.is_empty() {
@@ -117,7 +117,7 @@ impl NewCard<'_> {
         card
     }
 
-    fn unknown_verb(&self, manifests: &[&Manifest]) -> NewCardError {
+    fn unknown_verb(&self, manifests: &[&SchemaManifest]) -> NewCardError {
         let verbs = || manifests.iter().flat_map(|manifest| manifest.verbs()).map(|verb| verb.name.as_str());
         let alias = manifests.iter().find_map(|manifest| manifest.verb_by_alias(self.verb));
         let meant = alias.map(|verb| verb.name.as_str()).or_else(|| nearest(self.verb, verbs()));
@@ -130,32 +130,33 @@ impl NewCard<'_> {
 }
 
 /// The first mirror of each schema that has one.
-fn mirrors(verb: &Verb) -> Map<String, Value> {
-    let sides = [("request", Side::Request), ("receipt", Side::Receipt)];
-    let first =
-        |(member, side): (&str, Side)| Some((member.to_owned(), verb.schema(side).mirrors.first()?.as_str().into()));
+fn mirrors(verb: &ManifestVerb) -> Map<String, Value> {
+    let sides = [("request", SchemaSide::Request), ("receipt", SchemaSide::Receipt)];
+    let first = |(member, side): (&str, SchemaSide)| {
+        Some((member.to_owned(), verb.schema(side).mirrors.first()?.as_str().into()))
+    };
     sides.into_iter().filter_map(first).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use clresolve_verdict::profile::{DEFAULT, Profiles};
+    use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 
     use super::*;
 
     fn new_card(name: &str, verb: &str, profile: &str) -> Result<Value, NewCardError> {
-        let profile = Profiles::builtin().get(profile).expect("built in");
+        let profile = ConformanceProfiles::builtin().get(profile).expect("built in");
         let [name, owner] = [name, "publisher.eth"].map(|name| EnsName::parse(name).expect("a name"));
         let base_url = "https://cards.example/agents/".parse().expect("a URL");
         let created = "2026-01-02T03:04:05.6Z".parse().expect("a time");
-        let card = NewCard { name: &name, verb, owner: &owner, base_url: Some(&base_url), created };
+        let card = NewCardInput { name: &name, verb, owner: &owner, base_url: Some(&base_url), created };
         card.text(&profile).map(|text| serde_json::from_str(&text).expect("JSON"))
     }
 
     #[test]
     fn every_verb_of_the_manifests_gives_a_card() {
-        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
-        let verbs: Vec<&Verb> = profile.manifests().flat_map(Manifest::verbs).collect();
+        let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
+        let verbs: Vec<&ManifestVerb> = profile.manifests().flat_map(SchemaManifest::verbs).collect();
         assert_eq!(verbs.len(), 15);
         for verb in verbs {
             let card = new_card("mybot.eth", &verb.name, DEFAULT).expect("a card without findings");

@@ -12,11 +12,11 @@ use serde_json::{Map, Value, json};
 use crate::signature;
 use clresolve_core::reason::Refusal;
 use clresolve_core::world::SANDBOX;
-use clresolve_jose::SigningKey;
-use clresolve_verdict::card::Card;
+use clresolve_jose::Ed25519SigningKey;
+use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::trust::{Origin, Resolution, Trusted};
-use clresolve_verdict::verdict::{Identity, Verdict};
+use clresolve_verdict::trust::{Resolution, TrustOrigin, TrustedVerdict};
+use clresolve_verdict::verdict::{AgentIdentity, Verdict};
 
 /// Identifier of the extension that contains the verdict.
 pub const EXTENSION: &str = "urn:clresolve:a2a:verdict:1";
@@ -32,16 +32,17 @@ const JSON: &str = "application/json";
 ///
 /// # Errors
 /// The code of the reason why the gate would deny the agent. A client that uses this card does not ask the gate.
-pub fn a2a_card(trusted: &Trusted, policy: &GatePolicy) -> Result<Value, &'static str> {
+pub fn a2a_card(trusted: &TrustedVerdict, policy: &GatePolicy) -> Result<Value, &'static str> {
     let verdict = trusted.verdict();
-    if let Some(code) = policy.reservation(trusted).filter(|_| !clresolve_core::mutant!("refused-agents-are-projected"))
+    if let Some(code) =
+        policy.policy_objection(trusted).filter(|_| !clresolve_core::mutant!("refused-agents-are-projected"))
     {
         return Err(code);
     }
-    let card = trusted.card().and_then(|bytes| Card::parse(bytes).ok());
+    let card = trusted.card().and_then(|bytes| AgentCard::parse(bytes).ok());
     let (Some(identity), Some(card)) = (&verdict.identity, card) else { return Err(Refusal::InternalError.slug()) };
     let entry = identity.entry.as_deref().unwrap_or_default();
-    let (Some(name), Some(binding)) = (name(&card, verdict), binding(entry)) else {
+    let (Some(name), Some(binding)) = (name(&card, verdict), interface_protocol(entry)) else {
         return Err(Refusal::InternalError.slug());
     };
     let description = card.text("/description").map_or_else(|| description(name, identity), str::to_owned);
@@ -57,7 +58,7 @@ pub fn a2a_card(trusted: &Trusted, policy: &GatePolicy) -> Result<Value, &'stati
         "capabilities": {"extensions": [extension(verdict, identity, trusted.origin())]},
         "defaultInputModes": media_types(&card, "/capabilities/input_types"),
         "defaultOutputModes": media_types(&card, "/capabilities/output_types"),
-        "skills": policy.verbs_of(identity).map(|verb| skill(verb, binding, verdict, identity)).collect::<Vec<_>>(),
+        "skills": policy.admitted_verbs(identity).map(|verb| skill(verb, binding, verdict, identity)).collect::<Vec<_>>(),
     }))
 }
 
@@ -69,7 +70,7 @@ pub fn a2a_card(trusted: &Trusted, policy: &GatePolicy) -> Result<Value, &'stati
 pub fn signed_a2a_card(
     resolution: &Resolution,
     policy: &GatePolicy,
-    key: Option<&SigningKey>,
+    key: Option<&Ed25519SigningKey>,
 ) -> Result<Value, &'static str> {
     let card = a2a_card(&resolution.trusted()?, policy)?;
     let world = resolution.verdict().anchor.as_ref().map(|anchor| anchor.world.as_str());
@@ -80,30 +81,30 @@ pub fn signed_a2a_card(
 }
 
 /// `display_name`, or the proven name, since cards of 1.1.0 have no `display_name`.
-fn name<'c>(card: &'c Card, verdict: &'c Verdict) -> Option<&'c str> {
+fn name<'c>(card: &'c AgentCard, verdict: &'c Verdict) -> Option<&'c str> {
     card.text("/display_name").or(verdict.name.normalized.as_deref())
 }
 
 /// The description of an agent whose card has none.
-fn description(name: &str, identity: &Identity) -> String {
+fn description(name: &str, identity: &AgentIdentity) -> String {
     let class = identity.class.as_deref().unwrap_or_default();
     format!("The agent {name} of CommandLayer's class {class}; its verbs: {}.", identity.verbs.join(", "))
 }
 
 /// The protocol of the interface, by the entry's scheme: `x402` or, if a profile permits an entry on the web, `https`.
 /// Neither is an A2A binding, and the card does not claim one.
-fn binding(entry: &str) -> Option<&str> {
+fn interface_protocol(entry: &str) -> Option<&str> {
     entry.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| !scheme.is_empty())
 }
 
 /// The proven facts, so that users of clresolve can ask again or compare. The reasons of a trusted verdict are
 /// warnings. A reader who has only the card must see that there are some.
-fn extension(verdict: &Verdict, identity: &Identity, origin: Origin) -> Value {
+fn extension(verdict: &Verdict, identity: &AgentIdentity, origin: TrustOrigin) -> Value {
     let mut params = Map::new();
     let mut say = |member: &str, value: Value| params.insert(member.to_owned(), value);
     say("schema", verdict.schema.as_str().into());
     say("state", verdict.state.as_str().into());
-    if origin != Origin::Live {
+    if origin != TrustOrigin::Live {
         say("origin", json!(origin));
     }
     say("conclusion", verdict.conclusion.as_str().into());
@@ -146,7 +147,7 @@ fn without_nulls(value: Value) -> Value {
 }
 
 /// A verb of the manifests as a skill.
-fn skill(verb: &str, binding: &str, verdict: &Verdict, identity: &Identity) -> Value {
+fn skill(verb: &str, binding: &str, verdict: &Verdict, identity: &AgentIdentity) -> Value {
     let class = identity.class.as_deref().unwrap_or_default();
     let layer = format!("protocol-{class}/");
     let manifests = verdict.profile.manifests.iter().map(|manifest| manifest.id.as_str());
@@ -160,8 +161,8 @@ fn skill(verb: &str, binding: &str, verdict: &Verdict, identity: &Identity) -> V
 }
 
 /// The media types in the card, or else JSON.
-fn media_types(card: &Card, pointer: &str) -> Vec<String> {
-    let named = card.at(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+fn media_types(card: &AgentCard, pointer: &str) -> Vec<String> {
+    let named = card.value_at(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let is_media_type =
         |text: &&str| text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty());
     let named: Vec<String> = named.iter().filter_map(Value::as_str).filter(is_media_type).map(str::to_owned).collect();

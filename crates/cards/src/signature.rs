@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 
-use clresolve_core::reason::{Code, Effect, Reason, Step, sort};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, ResolutionStep, sort};
 
 mod canonical;
 mod error;
@@ -26,16 +26,16 @@ pub(crate) mod message;
 mod root;
 mod splice;
 
-pub use canonical::{Form, MAX_SIGNATURES, NoCanonicalForm, payload};
+pub use canonical::{CanonicalCardForm, CanonicalFormError, MAX_SIGNATURES, payload};
 pub use error::CardSignError;
 pub use header::{MAX_HEADER_BYTES, MAX_SIGNATURE_BYTES};
-pub use key::{Algorithm, CardKey, CardSigner};
-pub use root::{DidWeb, MAX_ROOTS, Root, RootError, TrustRoots};
+pub use key::{CardSigner, CardSigningKey, SignatureAlgorithm};
+pub use root::{DidWeb, MAX_ROOTS, TrustRoot, TrustRootError, TrustRoots};
 pub use splice::sign_text;
 
 use canonical::SIGNATURES;
-use header::{Entry, StatedHeader};
-use key::{Fit, PublicKey};
+use header::{SignatureEntry, UntrustedSignatureHeader};
+use key::{KeyAlgorithmMatch, TrustRootKey};
 
 /// Maximum number of keys tried for one signature. Several keys are possible only if a root or the signature names
 /// none.
@@ -53,7 +53,7 @@ const MAX_HASHED_BYTES: usize = 2 * 1024 * 1024;
 /// # Errors
 /// [`CardSignError`].
 pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> {
-    let entry = signature(card, key)?;
+    let entry = create_signature(card, key)?;
     let mut card = card.clone();
     let members = card.as_object_mut().ok_or(CardSignError::NotObject)?;
     match members.entry(SIGNATURES).or_insert_with(|| json!([])) {
@@ -67,7 +67,7 @@ pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> 
 ///
 /// # Errors
 /// [`CardSignError`].
-pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> {
+pub fn create_signature(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> {
     let members = card.as_object().ok_or(CardSignError::NotObject)?;
     match members.get(SIGNATURES) {
         Some(Value::Array(list)) if list.len() >= MAX_SIGNATURES => return Err(CardSignError::TooMany),
@@ -96,9 +96,9 @@ pub fn names_key(card: &Value, key: &dyn CardSigner) -> bool {
 
 /// The result of verifying a card's signatures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CardVerification {
+pub struct CardSignatureVerification {
     /// The state of the card.
-    pub state: SignatureState,
+    pub state: CardSignatureState,
     /// Each signature, in the order of the card.
     pub signatures: Vec<CheckedSignature>,
     /// The defects of signatures and roots, sorted. They are warnings if the card is verified.
@@ -108,7 +108,7 @@ pub struct CardVerification {
 /// The state of a card according to its signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SignatureState {
+pub enum CardSignatureState {
     /// At least one signature is valid under a key of a named root.
     Verified,
     /// No signature is valid under such a key.
@@ -142,48 +142,53 @@ pub enum SignatureOutcome {
         /// RFC 7638 thumbprint of the key.
         key: String,
         /// The canonical form that was signed.
-        form: Form,
+        form: CanonicalCardForm,
     },
     /// The signature is rejected, for this reason.
-    Refused(Code),
+    Refused(ReasonCode),
 }
 
 /// Verifies the signatures of a card with the keys of these roots.
 ///
 /// The card must come from strict JSON ([`clresolve_core::json::parse`]). Otherwise parsers of the signed text may
 /// differ in which of two duplicate members they use.
-pub fn verify(card: &Value, roots: &TrustRoots) -> CardVerification {
-    let unread = |reason: Reason| CardVerification {
-        state: SignatureState::Refused,
+pub fn verify(card: &Value, roots: &TrustRoots) -> CardSignatureVerification {
+    let unread = |reason: Reason| CardSignatureVerification {
+        state: CardSignatureState::Refused,
         signatures: Vec::new(),
-        reasons: vec![reason.at(format!("/{SIGNATURES}"))],
+        reasons: vec![reason.at_place(format!("/{SIGNATURES}"))],
     };
     let list = match card.get(SIGNATURES) {
         Some(Value::Array(list)) if list.len() > MAX_SIGNATURES => {
             let found = format!("{} signatures", list.len());
             let limit = format!("at most {MAX_SIGNATURES}");
-            return unread(Reason::new(Code::SignatureMalformed).expected(limit).observed(found));
+            return unread(Reason::new(ReasonCode::SignatureMalformed).expected(limit).observed(found));
         }
         Some(Value::Array(list)) if !list.is_empty() => list,
-        None | Some(Value::Array(_)) => return unread(Reason::new(Code::SignatureMissing)),
-        Some(_) => return unread(Reason::new(Code::SignatureMalformed).observed("not a list")),
+        None | Some(Value::Array(_)) => return unread(Reason::new(ReasonCode::SignatureMissing)),
+        Some(_) => return unread(Reason::new(ReasonCode::SignatureMalformed).observed("not a list")),
     };
-    let payloads = match Payloads::of(card) {
+    let payloads = match SignaturePayloads::from_card(card) {
         Ok(payloads) => payloads,
-        Err(NoCanonicalForm { place }) => {
-            let reason = Reason::new(Code::SignaturePayloadRefused).at(place);
-            return CardVerification { state: SignatureState::Refused, signatures: Vec::new(), reasons: vec![reason] };
+        Err(CanonicalFormError { place }) => {
+            let reason = Reason::new(ReasonCode::SignaturePayloadRefused).at_place(place);
+            return CardSignatureVerification {
+                state: CardSignatureState::Refused,
+                signatures: Vec::new(),
+                reasons: vec![reason],
+            };
         }
     };
-    let mut reasons: Vec<Reason> = roots.iter().filter_map(Root::failure).cloned().collect();
+    let mut reasons: Vec<Reason> = roots.iter().filter_map(TrustRoot::failure).cloned().collect();
     let mut signatures = Vec::new();
-    let mut budget = Budget { attempts: MAX_ATTEMPTS, bytes: MAX_HASHED_BYTES };
+    let mut budget = VerificationBudget { attempts: MAX_ATTEMPTS, bytes: MAX_HASHED_BYTES };
     for (index, entry) in list.iter().enumerate() {
-        let mut stated = StatedHeader::default();
-        let outcome = header::read(entry, &mut stated).and_then(|entry| holds(&entry, &payloads, roots, &mut budget));
+        let mut stated = UntrustedSignatureHeader::default();
+        let outcome =
+            header::read(entry, &mut stated).and_then(|entry| verify_signature(&entry, &payloads, roots, &mut budget));
         let outcome = outcome.unwrap_or_else(|reason| {
             let code = reason.code;
-            reasons.push(reason.at(format!("/{SIGNATURES}/{index}")));
+            reasons.push(reason.at_place(format!("/{SIGNATURES}/{index}")));
             SignatureOutcome::Refused(code)
         });
         signatures.push(CheckedSignature { index, alg: stated.algorithm, kid: stated.kid, outcome });
@@ -193,23 +198,23 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> CardVerification {
         reason.effect = effect(reason, state);
     }
     sort(&mut reasons);
-    CardVerification { state, signatures, reasons }
+    CardSignatureVerification { state, signatures, reasons }
 }
 
 /// The verification budget that all signatures of one card share.
-struct Budget {
+struct VerificationBudget {
     attempts: usize,
     bytes: usize,
 }
 
-impl Budget {
+impl VerificationBudget {
     /// Charges one attempt over `input`.
     fn attempt(&mut self, input: &[u8]) -> Result<(), Box<Reason>> {
         let cost = if clresolve_core::mutant!("signatures-without-end") { 0 } else { 1 };
         let left = self.attempts.checked_sub(cost).zip(self.bytes.checked_sub(input.len()));
         let (attempts, bytes) = left.ok_or_else(|| {
             let observed = "more signatures, keys and bytes than one card may have together";
-            Box::new(Reason::new(Code::CardTooComplex).in_step(Step::Signature).observed(observed))
+            Box::new(Reason::new(ReasonCode::CardTooComplex).in_step(ResolutionStep::Signature).observed(observed))
         })?;
         *self = Self { attempts, bytes };
         Ok(())
@@ -217,23 +222,23 @@ impl Budget {
 }
 
 /// The payloads that a signature may cover, in base64url.
-struct Payloads {
+struct SignaturePayloads {
     specification: String,
     /// `None` if it is the same.
     without_empty: Option<String>,
 }
 
-impl Payloads {
-    fn of(card: &Value) -> Result<Self, NoCanonicalForm> {
+impl SignaturePayloads {
+    fn from_card(card: &Value) -> Result<Self, CanonicalFormError> {
         let [specification, without_empty] = canonical::payloads(card)?;
         let second = (without_empty != specification).then(|| BASE64URL.encode(without_empty));
         Ok(Self { specification: BASE64URL.encode(specification), without_empty: second })
     }
 
     /// The forms to try, each with the signing input for a signature with this header.
-    fn inputs(&self, protected: &str) -> Vec<(Form, Vec<u8>)> {
-        let second = self.without_empty.iter().map(|payload| (Form::WithoutEmpty, payload));
-        let forms = std::iter::once((Form::Specification, &self.specification)).chain(second);
+    fn inputs(&self, protected: &str) -> Vec<(CanonicalCardForm, Vec<u8>)> {
+        let second = self.without_empty.iter().map(|payload| (CanonicalCardForm::WithoutEmpty, payload));
+        let forms = std::iter::once((CanonicalCardForm::Specification, &self.specification)).chain(second);
         forms.map(|(form, payload)| (form, signing_input(protected, payload))).collect()
     }
 }
@@ -243,32 +248,33 @@ fn signing_input(protected: &str, payload: &str) -> Vec<u8> {
 }
 
 /// Verifies a signature with the keys of all roots.
-fn holds(
-    entry: &Entry<'_>,
-    payloads: &Payloads,
+fn verify_signature(
+    entry: &SignatureEntry<'_>,
+    payloads: &SignaturePayloads,
     roots: &TrustRoots,
-    budget: &mut Budget,
+    budget: &mut VerificationBudget,
 ) -> Result<SignatureOutcome, Box<Reason>> {
     let kid = entry.kid.as_deref();
-    let named: Vec<(&Root, &PublicKey)> = roots
+    let named: Vec<(&TrustRoot, &TrustRootKey)> = roots
         .iter()
         .flat_map(|root| root.keys().iter().map(move |key| (root, key)))
-        .filter(|(_, key)| key.answers_to(kid))
+        .filter(|(_, key)| key.matches_key_id(kid))
         .collect();
     let observed = format!("kid: {}", kid.unwrap_or("none"));
     if named.is_empty() {
-        return Err(Box::new(Reason::new(Code::SignatureKeyUnknown).observed(observed)));
+        return Err(Box::new(Reason::new(ReasonCode::SignatureKeyUnknown).observed(observed)));
     }
     let mut fitting = named
         .iter()
-        .filter_map(|(root, key)| match key.fit(entry.algorithm) {
-            Fit::Usable(key) => Some((root, key)),
-            Fit::Weak | Fit::Unfit => None,
+        .filter_map(|(root, key)| match key.match_algorithm(entry.algorithm) {
+            KeyAlgorithmMatch::Usable(key) => Some((root, key)),
+            KeyAlgorithmMatch::Weak | KeyAlgorithmMatch::Unfit => None,
         })
         .peekable();
     if fitting.peek().is_none() {
-        let is_weak = named.iter().any(|(_, key)| matches!(key.fit(entry.algorithm), Fit::Weak));
-        let code = if is_weak { Code::SignatureKeyWeak } else { Code::SignatureKeyUnfit };
+        let is_weak =
+            named.iter().any(|(_, key)| matches!(key.match_algorithm(entry.algorithm), KeyAlgorithmMatch::Weak));
+        let code = if is_weak { ReasonCode::SignatureKeyWeak } else { ReasonCode::SignatureKeyUnfit };
         let expected = format!("a key for {}", entry.algorithm);
         return Err(Box::new(Reason::new(code).expected(expected).observed(observed)));
     }
@@ -282,31 +288,32 @@ fn holds(
             }
         }
     }
-    Err(Box::new(Reason::new(Code::SignatureInvalid).observed(observed)))
+    Err(Box::new(Reason::new(ReasonCode::SignatureInvalid).observed(observed)))
 }
 
-fn state(signatures: &[CheckedSignature], roots: &TrustRoots) -> SignatureState {
+fn state(signatures: &[CheckedSignature], roots: &TrustRoots) -> CardSignatureState {
     let any = |is: fn(&SignatureOutcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
-    let unasked = |root: &Root| root.failure().is_some_and(|reason| reason.code == Code::SignatureRootUnavailable);
+    let unasked =
+        |root: &TrustRoot| root.failure().is_some_and(|reason| reason.code == ReasonCode::SignatureRootUnavailable);
     if any(|outcome| matches!(outcome, SignatureOutcome::Verified { .. })) {
         return if clresolve_core::mutant!("one-broken-signature-refuses") {
-            SignatureState::Refused
+            CardSignatureState::Refused
         } else {
-            SignatureState::Verified
+            CardSignatureState::Verified
         };
     }
-    let is_open = any(|outcome| *outcome == SignatureOutcome::Refused(Code::SignatureKeyUnknown));
-    if is_open && roots.iter().any(unasked) { SignatureState::Undecided } else { SignatureState::Refused }
+    let is_open = any(|outcome| *outcome == SignatureOutcome::Refused(ReasonCode::SignatureKeyUnknown));
+    if is_open && roots.iter().any(unasked) { CardSignatureState::Undecided } else { CardSignatureState::Refused }
 }
 
 /// The effect of a reason in a card of this state. A failure does not outweigh a valid signature, or one that may yet
 /// be verified.
-fn effect(reason: &Reason, state: SignatureState) -> Effect {
-    let is_open = [Code::SignatureKeyUnknown, Code::SignatureRootUnavailable].contains(&reason.code);
+fn effect(reason: &Reason, state: CardSignatureState) -> ReasonEffect {
+    let is_open = [ReasonCode::SignatureKeyUnknown, ReasonCode::SignatureRootUnavailable].contains(&reason.code);
     match state {
-        SignatureState::Verified => Effect::Warn,
-        SignatureState::Undecided if is_open => Effect::Unknown,
-        SignatureState::Undecided => Effect::Warn,
-        SignatureState::Refused => reason.effect,
+        CardSignatureState::Verified => ReasonEffect::Warn,
+        CardSignatureState::Undecided if is_open => ReasonEffect::Unknown,
+        CardSignatureState::Undecided => ReasonEffect::Warn,
+        CardSignatureState::Refused => reason.effect,
     }
 }

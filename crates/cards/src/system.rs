@@ -1,7 +1,7 @@
 //! Card systems: detects a document's system, and applies the rules of a system to a card.
 //!
-//! [`CardSystem`] lists the systems. Each is a module with a `Definition`. Adding a system takes one line in the list
-//! and one module.
+//! [`CardSystem`] lists the systems. Each is a module with a `CardSystemDefinition`. Adding a system takes one line in
+//! the list and one module.
 //!
 //! ```
 //! use clresolve_cards::system::{CardSystem, Detection, detect};
@@ -24,79 +24,79 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use self::mapping::Mapping;
-use crate::ledger::Projection;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_verdict::card::Card;
-use clresolve_verdict::profile::Profile;
+use self::mapping::CardFieldMapping;
+use crate::ledger::LedgerMetrics;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::profile::ConformanceProfile;
 
 /// The rules by which a card is judged.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules<'r> {
+pub struct CardRules<'r> {
     /// The release line of CommandLayer's rules.
-    pub profile: &'r Profile,
+    pub profile: &'r ConformanceProfile,
     /// An earlier version of the same agent's card, for the rules on changes.
-    pub previous: Option<&'r Card>,
+    pub previous: Option<&'r AgentCard>,
     /// A ledger's figures, for the rule on claims about them.
-    pub ledger: Option<&'r Projection>,
+    pub ledger: Option<&'r LedgerMetrics>,
     /// The bytes of the earlier card, if available. CommandLayer's rules on changes compare them.
     pub previous_bytes: Option<&'r [u8]>,
 }
 
-impl<'r> Rules<'r> {
+impl<'r> CardRules<'r> {
     /// The rules of a profile, without an earlier card and without a ledger.
-    pub const fn of(profile: &'r Profile) -> Self {
+    pub const fn from_profile(profile: &'r ConformanceProfile) -> Self {
         Self { profile, previous: None, previous_bytes: None, ledger: None }
     }
 }
 
-struct Definition {
+struct CardSystemDefinition {
     /// Its display name.
     title: &'static str,
     /// Returns the members of the document that only this system has.
-    distinctive: fn(&Card) -> Vec<&'static str>,
+    distinctive: fn(&AgentCard) -> Vec<&'static str>,
     /// Systems that this one specializes. A document with members of both belongs to this one.
     refines: &'static [CardSystem],
     /// Returns the version of the system's format, by the document's members or by its own claim.
-    version: fn(&Card) -> Option<String>,
+    version: fn(&AgentCard) -> Option<String>,
     /// Returns the violations of its rules.
-    check: fn(&Card, &Rules<'_>) -> Vec<Reason>,
+    check: fn(&AgentCard, &CardRules<'_>) -> Vec<Reason>,
     /// Its top-level members, in the order of its specification.
     order: &'static [&'static str],
     /// Returns derived values that the card has wrong or lacks.
-    fixes: fn(&Card) -> Vec<Fix>,
+    fixes: fn(&AgentCard) -> Vec<DerivedMemberFix>,
     /// JSON Pointer of the time of the card's last change.
     changed_at: Option<&'static str>,
     /// Where a host publishes cards.
     discovery: DiscoveryRules,
     /// Returns the mapping from the card's shape to the common fields.
-    mapping: fn(&Card) -> &'static Mapping,
+    mapping: fn(&AgentCard) -> &'static CardFieldMapping,
     /// The mapping for the shape in which new cards are written.
-    written: &'static Mapping,
+    written: &'static CardFieldMapping,
 }
 
 /// Where a system's cards are published, and the codes for failures.
 #[derive(Debug)]
 pub struct DiscoveryRules {
-    /// Paths on a host, in the forms of [`fits`]. `{name}` stands for one of the host's agent systems. A form with `*`
-    /// is not requested. It only determines which URLs a user may give.
+    /// Paths on a host, in the forms of [`matches_path_form`]. `{name}` stands for one of the host's agent systems. A
+    /// form with `*` is not requested. It only determines which URLs a user may give.
     pub paths: &'static [&'static str],
     /// The code if none of the paths returned a card.
-    pub unreachable: Code,
+    pub unreachable: ReasonCode,
     /// The code if a path without `{name}` has no document, if the system defines one.
-    pub absent: Option<Code>,
+    pub absent: Option<ReasonCode>,
     /// The code if the host requires credentials, if the system defines one.
-    pub credentialed: Option<Code>,
+    pub credentialed: Option<ReasonCode>,
     /// The code if a card is not served as `application/json`, if the system requires that.
-    pub content_type: Option<Code>,
+    pub content_type: Option<ReasonCode>,
     /// The code if a cache served a stale card, if the system defines one.
-    pub stale: Option<Code>,
+    pub stale: Option<ReasonCode>,
     /// Returns whether a document at one of the paths is not a card but refers to cards.
-    pub is_descriptor: fn(&Card) -> bool,
+    pub is_descriptor: fn(&AgentCard) -> bool,
 }
 
 /// Whether `path` matches a form of [`DiscoveryRules::paths`]. `{name}` is one segment, `*` is any text.
-pub fn fits(form: &str, path: &str) -> bool {
+pub fn matches_path_form(form: &str, path: &str) -> bool {
     let split = |placeholder| form.split_once(placeholder).and_then(|(before, after)| inner(path, before, after));
     if form.contains('*') {
         return split("*").is_some();
@@ -109,13 +109,13 @@ fn inner<'p>(path: &'p str, before: &str, after: &str) -> Option<&'p str> {
 }
 
 /// For systems without a document that refers to cards.
-fn no_descriptor(_card: &Card) -> bool {
+fn no_descriptor(_card: &AgentCard) -> bool {
     false
 }
 
 /// A value derived from other members of the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fix {
+pub struct DerivedMemberFix {
     /// JSON Pointer of the member.
     pub pointer: &'static str,
     /// The correct value.
@@ -140,7 +140,7 @@ macro_rules! card_systems {
                 match self { $(Self::$variant => $slug,)* }
             }
 
-            const fn definition(self) -> &'static Definition {
+            const fn definition(self) -> &'static CardSystemDefinition {
                 match self { $(Self::$variant => &$module::DEFINITION,)* }
             }
         }
@@ -167,7 +167,7 @@ impl CardSystem {
     }
 
     /// The version of the system's format, by the members of `card` or by its own claim. `None` if it shows none.
-    pub fn version(self, card: &Card) -> Option<String> {
+    pub fn version(self, card: &AgentCard) -> Option<String> {
         (self.definition().version)(card)
     }
 
@@ -177,12 +177,12 @@ impl CardSystem {
     }
 
     /// Derived values that the card has wrong or lacks.
-    pub fn fixes(self, card: &Card) -> Vec<Fix> {
+    pub fn fixes(self, card: &AgentCard) -> Vec<DerivedMemberFix> {
         (self.definition().fixes)(card)
     }
 
     /// JSON Pointer of the time of a card's last change.
-    pub(crate) fn changed_at(self) -> Option<&'static str> {
+    pub(crate) fn change_time_pointer(self) -> Option<&'static str> {
         self.definition().changed_at
     }
 
@@ -192,17 +192,17 @@ impl CardSystem {
     }
 
     /// The mapping for the shape of `card`.
-    pub(crate) fn mapping(self, card: &Card) -> &'static Mapping {
+    pub(crate) fn mapping(self, card: &AgentCard) -> &'static CardFieldMapping {
         (self.definition().mapping)(card)
     }
 
     /// The mapping for the shape in which new cards are written.
-    pub(crate) fn written(self) -> &'static Mapping {
+    pub(crate) fn output_mapping(self) -> &'static CardFieldMapping {
         self.definition().written
     }
 
     /// The violations of this system's rules in `card`.
-    pub fn check(self, card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
+    pub fn check(self, card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
         (self.definition().check)(card, rules)
     }
 }
@@ -214,21 +214,21 @@ impl fmt::Display for CardSystem {
 }
 
 impl FromStr for CardSystem {
-    type Err = UnknownCardSystem;
+    type Err = UnknownCardSystemError;
 
-    fn from_str(slug: &str) -> Result<Self, UnknownCardSystem> {
-        Self::ALL.iter().copied().find(|system| system.slug() == slug).ok_or(UnknownCardSystem)
+    fn from_str(slug: &str) -> Result<Self, UnknownCardSystemError> {
+        Self::ALL.iter().copied().find(|system| system.slug() == slug).ok_or(UnknownCardSystemError)
     }
 }
 
 /// No card system has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a card system: commandlayer, aevum, orloj, anypoint or a2a")]
-pub struct UnknownCardSystem;
+pub struct UnknownCardSystemError;
 
 /// The card system that a document's shape indicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Detection {
+pub enum CardSystemDetection {
     /// The document has members of one system, or of one and those that it specializes.
     One(CardSystem),
     /// The document has members of several systems, none of which specializes the others.
@@ -238,28 +238,28 @@ pub enum Detection {
 }
 
 /// Detects the system of a document by its shape alone.
-pub fn detect(card: &Card) -> Detection {
+pub fn detect(card: &AgentCard) -> CardSystemDetection {
     let shown: Vec<CardSystem> =
         CardSystem::ALL.iter().copied().filter(|system| !(system.definition().distinctive)(card).is_empty()).collect();
     let refined = |system: &CardSystem| shown.iter().any(|other| other.definition().refines.contains(system));
     let mut kinds: Vec<CardSystem> = shown.iter().copied().filter(|system| !refined(system)).collect();
     match (kinds.pop(), kinds.is_empty()) {
-        (None, _) => Detection::None,
-        (Some(system), true) => Detection::One(system),
+        (None, _) => CardSystemDetection::None,
+        (Some(system), true) => CardSystemDetection::One(system),
         (Some(last), false) => {
             kinds.push(last);
-            Detection::Several(kinds)
+            CardSystemDetection::Several(kinds)
         }
     }
 }
 
 /// For systems without derived values.
-fn no_fixes(_card: &Card) -> Vec<Fix> {
+fn no_fixes(_card: &AgentCard) -> Vec<DerivedMemberFix> {
     Vec::new()
 }
 
 /// The members among `names` that the card has at the top level.
-fn present(card: &Card, names: &[&'static str]) -> Vec<&'static str> {
+fn present(card: &AgentCard, names: &[&'static str]) -> Vec<&'static str> {
     names.iter().copied().filter(|name| card.get(name).is_some()).collect()
 }
 
@@ -267,46 +267,46 @@ fn present(card: &Card, names: &[&'static str]) -> Vec<&'static str> {
 mod tests {
     use super::*;
 
-    fn detected(text: &str) -> Detection {
-        detect(&Card::parse(text.as_bytes()).expect("strict JSON"))
+    fn detected(text: &str) -> CardSystemDetection {
+        detect(&AgentCard::parse(text.as_bytes()).expect("strict JSON"))
     }
 
     #[test]
     fn a_system_is_recognised_by_its_members() {
         assert_eq!(
             detected(r#"{"ens": "a.eth", "entry": "x402://a.eth/b/v1"}"#),
-            Detection::One(CardSystem::CommandLayer)
+            CardSystemDetection::One(CardSystem::CommandLayer)
         );
-        assert_eq!(detected(r#"{"invocation": {}, "skills": []}"#), Detection::One(CardSystem::Anypoint));
-        assert_eq!(detected(r#"{"supportedInterfaces": []}"#), Detection::One(CardSystem::A2a));
+        assert_eq!(detected(r#"{"invocation": {}, "skills": []}"#), CardSystemDetection::One(CardSystem::Anypoint));
+        assert_eq!(detected(r#"{"supportedInterfaces": []}"#), CardSystemDetection::One(CardSystem::A2a));
         assert_eq!(
             detected(r#"{"supportedInterfaces": [], "url": "https://a.example/v1/agent-systems/b/a2a"}"#),
-            Detection::One(CardSystem::Orloj)
+            CardSystemDetection::One(CardSystem::Orloj)
         );
         let broken = r#"{"supportedInterfaces": [], "url": "/v1/agent-systems/b/a2a"}"#;
-        assert_eq!(detected(broken), Detection::One(CardSystem::Orloj));
+        assert_eq!(detected(broken), CardSystemDetection::One(CardSystem::Orloj));
         let urlless = r#"{"name": "b", "skills": [{"id": "a"}, {"id": "c", "inputSchema": {}}]}"#;
-        assert_eq!(detected(urlless), Detection::One(CardSystem::Orloj));
+        assert_eq!(detected(urlless), CardSystemDetection::One(CardSystem::Orloj));
         let richer = r#"{"url": "https://a.example", "defaultInputModes": [], "skills": [{"inputSchema": {}}]}"#;
-        assert_eq!(detected(richer), Detection::One(CardSystem::A2a));
-        assert_eq!(detected(r#"{"skills": [{}, {"mcp_tool": "t"}]}"#), Detection::One(CardSystem::Anypoint));
-        assert_eq!(detected(r#"{"name": "a", "version": "1.0.0"}"#), Detection::None);
+        assert_eq!(detected(richer), CardSystemDetection::One(CardSystem::A2a));
+        assert_eq!(detected(r#"{"skills": [{}, {"mcp_tool": "t"}]}"#), CardSystemDetection::One(CardSystem::Anypoint));
+        assert_eq!(detected(r#"{"name": "a", "version": "1.0.0"}"#), CardSystemDetection::None);
     }
 
     #[test]
     fn members_of_several_systems_are_ambiguous() {
         let both = detected(r#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "supportedInterfaces": []}"#);
-        assert_eq!(both, Detection::Several(vec![CardSystem::Aevum, CardSystem::A2a]));
+        assert_eq!(both, CardSystemDetection::Several(vec![CardSystem::Aevum, CardSystem::A2a]));
     }
 
     #[test]
     fn paths_have_forms() {
         let system = "/v1/agent-systems/{name}/.well-known/agent-card.json";
-        assert!(fits(system, "/v1/agent-systems/a/.well-known/agent-card.json"));
-        assert!(!fits(system, "/v1/agent-systems/a/b/.well-known/agent-card.json"));
-        assert!(!fits(system, "/v1/agent-systems//.well-known/agent-card.json"));
-        assert!(fits("/a.json", "/a.json") && !fits("/a.json", "/b/a.json"));
-        assert!(fits("*.json", "/cards/a.json") && !fits("*.json", "/cards/a"));
+        assert!(matches_path_form(system, "/v1/agent-systems/a/.well-known/agent-card.json"));
+        assert!(!matches_path_form(system, "/v1/agent-systems/a/b/.well-known/agent-card.json"));
+        assert!(!matches_path_form(system, "/v1/agent-systems//.well-known/agent-card.json"));
+        assert!(matches_path_form("/a.json", "/a.json") && !matches_path_form("/a.json", "/b/a.json"));
+        assert!(matches_path_form("*.json", "/cards/a.json") && !matches_path_form("*.json", "/cards/a"));
     }
 
     #[test]
@@ -314,6 +314,6 @@ mod tests {
         for system in CardSystem::ALL {
             assert_eq!(system.slug().parse(), Ok(*system));
         }
-        assert_eq!("a3a".parse::<CardSystem>(), Err(UnknownCardSystem));
+        assert_eq!("a3a".parse::<CardSystem>(), Err(UnknownCardSystemError));
     }
 }

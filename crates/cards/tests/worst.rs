@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 use allocation_counter::measure;
 use clresolve_cards::lint::lint;
 use clresolve_cards::signature::{TrustRoots, verify};
-use clresolve_cards::system::Rules;
-use clresolve_core::json::Limits;
-use clresolve_core::reason::Code;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::profile::{DEFAULT, Profiles};
+use clresolve_cards::system::CardRules;
+use clresolve_core::json::JsonLimits;
+use clresolve_core::reason::ReasonCode;
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 use serde_json::{Value, json};
 
 use documents::seeds::{self, Judge};
@@ -28,7 +28,7 @@ fn every_known_worst_document_stays_within_16_mib() {
     let judges: BTreeSet<Judge> = seeds.iter().map(|seed| seed.judge).collect();
     assert_eq!(judges, BTreeSet::from(Judge::ALL), "the corpus has documents for every judge");
     for seed in &seeds {
-        assert!(seed.document().len() <= Limits::CARD.bytes, "{seed:?}");
+        assert!(seed.document().len() <= JsonLimits::CARD.bytes, "{seed:?}");
         // The evidence gathered for the judgement counts too.
         let peak = measure(|| _ = seed.prepared().judge_measured()).bytes_max;
         println!("{peak} bytes: {seed:?}");
@@ -40,37 +40,38 @@ fn every_known_worst_document_stays_within_16_mib() {
 fn long_names_over_long_lists(name: usize) -> Vec<u8> {
     let fixed =
         r#"{"url":"https://a.example/","protocolVersion":"0.3.0","defaultInputModes":[],"security":[{"":[0]}]}"#;
-    let items = ",0".repeat((Limits::CARD.bytes - fixed.len() - name) / 2);
+    let items = ",0".repeat((JsonLimits::CARD.bytes - fixed.len() - name) / 2);
     fixed.replacen("\"\":[0]", &format!("\"{}\":[0{items}]", "n".repeat(name)), 1).into_bytes()
 }
 
 #[test]
 fn long_names_over_long_lists_are_too_complex_to_lint() {
-    let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+    let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
     for name in [1, 40, 1000, 64 << 10, 128 << 10] {
         let document = long_names_over_long_lists(name);
         let mut codes = Vec::new();
         let peak = measure(|| {
-            let report = lint(&document, None, &Rules::of(&profile));
+            let report = lint(&document, None, &CardRules::from_profile(&profile));
             codes = report.findings.iter().map(|finding| finding.code).collect();
         })
         .bytes_max;
-        assert_eq!(codes, [Code::CardTooComplex], "names of {name} bytes");
+        assert_eq!(codes, [ReasonCode::CardTooComplex], "names of {name} bytes");
         assert!(peak <= MOST_BYTES, "names of {name} bytes: {peak} bytes");
     }
 }
 
 #[test]
 fn more_defects_than_are_looked_at_make_a_card_too_complex() {
-    let profile = Profiles::builtin().get(DEFAULT).expect("built in");
-    let with = |card: &Value| lint(card.to_string().as_bytes(), None, &Rules::of(&profile));
-    let codes = |card: Value| -> BTreeSet<Code> { with(&card).findings.iter().map(|finding| finding.code).collect() };
+    let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
+    let with = |card: &Value| lint(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile));
+    let codes =
+        |card: Value| -> BTreeSet<ReasonCode> { with(&card).findings.iter().map(|finding| finding.code).collect() };
     let a2a = |modes: usize| json!({"supportedInterfaces": [], "defaultInputModes": vec![0; modes]});
-    assert!(codes(a2a(8000)).contains(&Code::CardTooComplex));
-    assert!(!codes(a2a(4000)).contains(&Code::CardTooComplex));
-    let mut commandlayer = clresolve_verdict::sample::good();
+    assert!(codes(a2a(8000)).contains(&ReasonCode::CardTooComplex));
+    assert!(!codes(a2a(4000)).contains(&ReasonCode::CardTooComplex));
+    let mut commandlayer = clresolve_verdict::sample::good_card();
     commandlayer["implements"] = json!(vec![0; 8000]);
-    assert!(codes(commandlayer).contains(&Code::CardTooComplex));
+    assert!(codes(commandlayer).contains(&ReasonCode::CardTooComplex));
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn unsignable_number_is_found_without_a_path_per_value() {
         place = found.reasons.first().map(|reason| (reason.code, reason.place.clone()));
     })
     .bytes_max;
-    assert_eq!(place, Some((Code::SignaturePayloadRefused, Some("/z".to_owned()))));
+    assert_eq!(place, Some((ReasonCode::SignaturePayloadRefused, Some("/z".to_owned()))));
     assert!(peak <= 64 << 10, "{peak} bytes for {} bytes of card", document.len());
-    assert!(Card::parse(&document).is_err(), "the paths of its values are too long together");
+    assert!(AgentCard::parse(&document).is_err(), "the paths of its values are too long together");
 }

@@ -1,4 +1,4 @@
-//! Turns what an on-chain query found (its [`Findings`]) into an answer about the name. If the name requires an
+//! Turns what an on-chain query found (its [`NameFindings`]) into an answer about the name. If the name requires an
 //! off-chain lookup (CCIP-Read), the lookup happens here.
 
 use std::cmp::Reverse;
@@ -10,49 +10,49 @@ use std::time::Duration;
 use alloy_primitives::{Address, Bytes};
 use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::BlockId;
-use clresolve_core::cause::CcipFault;
+use clresolve_core::cause::CcipLookupError;
 use clresolve_core::payment::PaymentRecords;
-use clresolve_core::reading::{Answer, ChainError, Holder, Holding, Latest};
-use clresolve_core::records::Record;
+use clresolve_core::reading::{ChainError, EnsAnswer, LatestNameState, NameHolder, OwnerReading};
+use clresolve_core::records::TextRecord;
 use clresolve_state::answer;
-use clresolve_state::answer::{Response, Returned};
-use clresolve_state::contracts::{Findings, Resolved};
+use clresolve_state::answer::{ContractResponse, ResolverReturnData};
+use clresolve_state::contracts::{NameFindings, UniversalResolverOutcome};
 use futures_util::StreamExt as _;
 use futures_util::future::try_join;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::timeout;
 
-use crate::ccip::{CcipReadGateway, Lookups};
+use crate::ccip::{CcipReadGateway, CcipReadLookupClient};
 use crate::endpoint::RpcEndpoint;
-use crate::poll::{Newest, NewestVote};
-use crate::pool::{ChainConfig, EndpointPool};
-use crate::query::Query;
+use crate::poll::{NewestBlockVote, NewestBlockVotes};
+use crate::pool::{ChainReaderConfig, EndpointPool};
+use crate::query::NameQuery;
 
-pub(crate) struct Answers {
+pub(crate) struct EnsRecordReader {
     universal_resolver: Address,
     /// `None` if CCIP-Read is disabled.
-    lookups: Option<Lookups>,
+    lookups: Option<CcipReadLookupClient>,
     /// Lookups for payment records, with a shorter time limit.
-    payment_lookups: Option<Lookups>,
+    payment_lookups: Option<CcipReadLookupClient>,
 }
 
 /// The answer at the newest block, before comparison with the pinned reading.
-pub(crate) struct NewestAnswer {
-    latest: Result<Latest, ChainError>,
+pub(crate) struct NewestBlockAnswer {
+    latest: Result<LatestNameState, ChainError>,
     /// Set if the vote on the records is an objection.
     objection: Option<ChainError>,
     /// Votes that equal the pinned reading except for off-chain lookups, each with its endpoint.
-    look_ups: Vec<(Arc<RpcEndpoint>, Findings)>,
+    look_ups: Vec<(Arc<RpcEndpoint>, NameFindings)>,
     agree: usize,
 }
 
-impl NewestAnswer {
+impl NewestBlockAnswer {
     /// Compares the counted votes with `answer` and `holder` of the pinned reading.
     ///
     /// # Errors
     /// The objection, if it resolves to the same content. Otherwise an endpoint with an invented objection could hide
     /// the objections of others.
-    fn beside(&self, answer: &Answer, holder: Holder) -> Result<Latest, ChainError> {
+    fn compare_with_pinned(&self, answer: &EnsAnswer, holder: NameHolder) -> Result<LatestNameState, ChainError> {
         let latest = self.latest.clone()?;
         match &self.objection {
             Some(objection)
@@ -75,10 +75,10 @@ const PAYMENT_PATIENCE: u32 = 2;
 /// before the time for the name runs out.
 const MAX_OWN_LOOK_UP_TIME: Duration = Duration::from_secs(1);
 
-impl Answers {
+impl EnsRecordReader {
     /// Follows lookups through `gateway` if `config` has a time limit for them.
-    pub(crate) fn new(config: &ChainConfig, gateway: Arc<dyn CcipReadGateway>) -> Self {
-        let lookups = config.lookup_timeout.map(|timeout| Lookups::new(gateway, timeout));
+    pub(crate) fn new(config: &ChainReaderConfig, gateway: Arc<dyn CcipReadGateway>) -> Self {
+        let lookups = config.lookup_timeout.map(|timeout| CcipReadLookupClient::new(gateway, timeout));
         Self {
             universal_resolver: config.contracts.universal_resolver,
             payment_lookups: lookups.as_ref().map(|lookups| lookups.with_patience(config.timeout / PAYMENT_PATIENCE)),
@@ -87,21 +87,21 @@ impl Answers {
     }
 
     /// Resolves a name's records at `block`. Lookups send their calls to `rpc`.
-    pub(crate) async fn records(
+    pub(crate) async fn resolve_records(
         &self,
         rpc: &RpcClient,
-        query: &Query,
-        findings: &Findings,
+        query: &NameQuery,
+        findings: &NameFindings,
         block: BlockId,
-    ) -> Result<Answer, ChainError> {
-        let look_up = self.look_up(rpc, query, block);
-        let returned = match returned(answer::records_response(findings)?, look_up).await? {
+    ) -> Result<EnsAnswer, ChainError> {
+        let look_up = self.look_up_records(rpc, query, block);
+        let returned = match finish_lookup(answer::records_response(findings)?, look_up).await? {
             Break(answer) => return Ok(answer),
             Continue(returned) => returned,
         };
-        match answer::records(findings, query.keys, &returned) {
+        match answer::records_from_return(findings, query.keys, &returned) {
             Err(_) if returned.is_off_chain() && clresolve_core::mutant!("failed-gateway-is-absence") => {
-                Ok(Answer::NoResolver(None))
+                Ok(EnsAnswer::NoResolver(None))
             }
             answer => answer,
         }
@@ -111,36 +111,42 @@ impl Answers {
     ///
     /// # Errors
     /// [`ChainError`] if no payment record can be read. The error does not affect the other records.
-    pub(crate) async fn payment(
+    pub(crate) async fn resolve_payment(
         &self,
         rpc: &RpcClient,
-        query: &Query,
-        findings: &Findings,
+        query: &NameQuery,
+        findings: &NameFindings,
         block: BlockId,
     ) -> Result<PaymentRecords, ChainError> {
-        let Some((coins, resolve)) = query.payment() else { return Ok(PaymentRecords::default()) };
-        let look_up = self.follow(self.payment_lookups.as_ref(), rpc, resolve, block);
-        match returned(answer::payment_response(findings)?, look_up).await? {
+        let Some((coins, resolve)) = query.payment_call() else { return Ok(PaymentRecords::default()) };
+        let look_up = self.follow_lookups(self.payment_lookups.as_ref(), rpc, resolve, block);
+        match finish_lookup(answer::payment_response(findings)?, look_up).await? {
             Break(payment) => Ok(payment),
-            Continue(returned) => answer::payment(findings, coins, &returned),
+            Continue(returned) => answer::payment_from_return(findings, coins, &returned),
         }
     }
 
     /// The answer at the newest block, from the counted votes on it. Lookups send their calls only to endpoints whose
     /// newest block counts: any other endpoint could resolve the lookup against an older block.
-    pub(crate) async fn newest(&self, query: &Query, newest: Newest<Findings>, pool: &EndpointPool) -> NewestAnswer {
-        let Newest { records, payment, look_ups, mut current, unheard, floor } = newest;
+    pub(crate) async fn resolve_newest(
+        &self,
+        query: &NameQuery,
+        newest: NewestBlockVotes<NameFindings>,
+        pool: &EndpointPool,
+    ) -> NewestBlockAnswer {
+        let NewestBlockVotes { records, payment, look_ups, mut current, unheard, floor } = newest;
         let objection = records.objection();
         let ask = async |endpoints: &[Arc<RpcEndpoint>]| {
-            let rpc = &pool.client(endpoints.to_vec(), Vec::new());
-            self.voted(rpc, query, records.clone(), payment.clone(), pool.chain_id).await
+            let rpc = &pool.client_for_members(endpoints.to_vec(), Vec::new());
+            self.resolve_counted_votes(rpc, query, records.clone(), payment.clone(), pool.chain_id).await
         };
         let mut latest = ask(&current).await;
-        let is_looked_up = matches!(&records.vote, Ok(Findings { resolved: Resolved::Offchain(_), .. }));
+        let is_looked_up =
+            matches!(&records.vote, Ok(NameFindings { resolved: UniversalResolverOutcome::Offchain(_), .. }));
         let is_undecided = matches!(latest, Err(ChainError::Disagree(_) | ChainError::Unreachable(_)));
         if is_undecided && is_looked_up && objection.is_none() {
             // An endpoint's lookup is false, or too few have voted.
-            let recent = pool.recent(unheard, floor).await;
+            let recent = pool.select_recent_endpoints(unheard, floor).await;
             if !recent.is_empty() {
                 current.extend(recent);
                 latest = ask(&current).await;
@@ -148,40 +154,40 @@ impl Answers {
         }
         // The objection may be invented, so if it cannot be read, the publisher is not blamed.
         let latest = latest.map_err(|error| objection.clone().unwrap_or(error));
-        NewestAnswer { latest, objection, look_ups, agree: pool.agree() }
+        NewestBlockAnswer { latest, objection, look_ups, agree: pool.required_operators() }
     }
 
     /// Decodes the counted votes on the newest block into an answer, following lookups through `rpc`. An objection to
     /// the payment records is returned as their error, and leaves the other records readable.
-    async fn voted(
+    async fn resolve_counted_votes(
         &self,
         rpc: &RpcClient,
-        query: &Query,
-        records: NewestVote<Findings>,
-        payment: NewestVote<Findings>,
+        query: &NameQuery,
+        records: NewestBlockVote<NameFindings>,
+        payment: NewestBlockVote<NameFindings>,
         chain_id: u64,
-    ) -> Result<Latest, ChainError> {
+    ) -> Result<LatestNameState, ChainError> {
         let payment_objection = payment.objection();
         let records = records.into_vote(chain_id)?;
         let payment = payment_objection.map_or_else(|| payment.into_vote(chain_id), Err);
-        let answer = self.both(rpc, query, &records, payment.as_ref(), BlockId::latest()).await?;
-        Ok(Latest { answer, holder: records.holder })
+        let answer = self.resolve_with_payment(rpc, query, &records, payment.as_ref(), BlockId::latest()).await?;
+        Ok(LatestNameState { answer, holder: records.holder })
     }
 
     /// The state of the name at the newest block, compared with `answer` and `holder` of the pinned reading. If there
     /// is an objection, each endpoint follows its own lookup. If enough operators then return `answer`, the state is
     /// unchanged, and the block height that all of them have reached is returned too.
-    pub(crate) async fn beside(
+    pub(crate) async fn compare_newest_with_pinned(
         &self,
-        query: &Query,
-        newest: NewestAnswer,
-        answer: &Answer,
-        holder: Holder,
-    ) -> (Result<Latest, ChainError>, Option<u64>) {
-        match newest.beside(answer, holder) {
+        query: &NameQuery,
+        newest: NewestBlockAnswer,
+        answer: &EnsAnswer,
+        holder: NameHolder,
+    ) -> (Result<LatestNameState, ChainError>, Option<u64>) {
+        match newest.compare_with_pinned(answer, holder) {
             Err(error @ ChainError::Disagree(_)) if newest.objection.is_some() => {
-                match self.read_by_each(query, &newest, answer, &error).await {
-                    Some((answer, reached)) => (Ok(Latest { answer, holder }), Some(reached)),
+                match self.resolve_by_each_operator(query, &newest, answer, &error).await {
+                    Some((answer, reached)) => (Ok(LatestNameState { answer, holder }), Some(reached)),
                     None => (Err(error), None),
                 }
             }
@@ -196,113 +202,113 @@ impl Answers {
     /// and the results are compared. Only endpoints whose votes otherwise equal the pinned reading take part. A single
     /// liar can therefore hide neither a changed resolver nor changed records. The time limit keeps a stalling endpoint
     /// from delaying the others.
-    async fn read_by_each(
+    async fn resolve_by_each_operator(
         &self,
-        query: &Query,
-        newest: &NewestAnswer,
-        answer: &Answer,
+        query: &NameQuery,
+        newest: &NewestBlockAnswer,
+        answer: &EnsAnswer,
         error: &ChainError,
-    ) -> Option<(Answer, u64)> {
+    ) -> Option<(EnsAnswer, u64)> {
         let mut readings = FuturesUnordered::new();
         for (endpoint, vote) in &newest.look_ups {
-            readings.push(self.read_by(endpoint, query, vote));
+            readings.push(self.resolve_by_endpoint(endpoint, query, vote));
         }
-        let mut alike = ReadAlike { agree: newest.agree, records: BTreeMap::new(), all: BTreeMap::new() };
+        let mut alike = AgreeingOperators { agree: newest.agree, records: BTreeMap::new(), all: BTreeMap::new() };
         let compare = async {
             while !alike.are_decided(readings.len()) {
                 if let Some(Some((operator, height, read))) = readings.next().await {
-                    alike.add(operator, height, &read, answer);
+                    alike.count_answer(operator, height, &read, answer);
                 }
             }
         };
         // On timeout, the results received so far count.
         let _ = timeout(MAX_OWN_LOOK_UP_TIME, compare).await;
-        if let Some(height) = alike.reached(&alike.all) {
+        if let Some(height) = alike.agreed_height(&alike.all) {
             return Some((answer.clone(), height));
         }
-        let height = alike.reached(&alike.records)?;
+        let height = alike.agreed_height(&alike.records)?;
         Some((query.with_payment(answer.clone(), Err(error.clone())), height))
     }
 
     /// Resolves an endpoint's vote on the newest block using that endpoint alone. Returns the answer with the operator
     /// and the height of the vote, or `None` if the vote cannot be resolved.
-    async fn read_by<'e>(
+    async fn resolve_by_endpoint<'e>(
         &self,
         endpoint: &'e RpcEndpoint,
-        query: &Query,
-        vote: &Findings,
-    ) -> Option<(&'e str, u64, Answer)> {
-        let answer = self.both(&endpoint.rpc, query, vote, Ok(vote), BlockId::latest()).await.ok()?;
+        query: &NameQuery,
+        vote: &NameFindings,
+    ) -> Option<(&'e str, u64, EnsAnswer)> {
+        let answer = self.resolve_with_payment(&endpoint.rpc, query, vote, Ok(vote), BlockId::latest()).await.ok()?;
         Some((endpoint.operator.as_str(), vote.block, answer))
     }
 
     /// The answer at `block`, with the records from `records` and the payment records from `payment`. Lookups for both
     /// run concurrently.
-    pub(crate) async fn both(
+    pub(crate) async fn resolve_with_payment(
         &self,
         rpc: &RpcClient,
-        query: &Query,
-        records: &Findings,
-        payment: Result<&Findings, &ChainError>,
+        query: &NameQuery,
+        records: &NameFindings,
+        payment: Result<&NameFindings, &ChainError>,
         block: BlockId,
-    ) -> Result<Answer, ChainError> {
+    ) -> Result<EnsAnswer, ChainError> {
         let payment = async {
             Ok(match payment {
-                Ok(findings) => self.payment(rpc, query, findings, block).await,
+                Ok(findings) => self.resolve_payment(rpc, query, findings, block).await,
                 Err(error) => Err(error.clone()),
             })
         };
-        let (answer, payment) = try_join(self.records(rpc, query, records, block), payment).await?;
+        let (answer, payment) = try_join(self.resolve_records(rpc, query, records, block), payment).await?;
         Ok(query.with_payment(answer, payment))
     }
 
     /// The `count` further records that `query` requests at `block`. Lookups send their calls to `rpc`.
-    pub(crate) async fn further_records(
+    pub(crate) async fn resolve_further_records(
         &self,
         rpc: &RpcClient,
-        query: &Query,
-        findings: &Findings,
+        query: &NameQuery,
+        findings: &NameFindings,
         block: BlockId,
         count: usize,
-    ) -> Result<Vec<Record>, ChainError> {
-        match returned(answer::records_response(findings)?, self.look_up(rpc, query, block)).await? {
-            Break(_) => Ok(vec![Record::Absent; count]),
-            Continue(returned) => answer::further_records(&returned, count),
+    ) -> Result<Vec<TextRecord>, ChainError> {
+        match finish_lookup(answer::records_response(findings)?, self.look_up_records(rpc, query, block)).await? {
+            Break(_) => Ok(vec![TextRecord::Absent; count]),
+            Continue(returned) => answer::further_records_from_return(&returned, count),
         }
     }
 
     /// The address and holder of an owner's name at `block`.
-    pub(crate) async fn holding(
+    pub(crate) async fn resolve_holding(
         &self,
         rpc: &RpcClient,
-        query: &Query,
-        findings: &Findings,
+        query: &NameQuery,
+        findings: &NameFindings,
         block: BlockId,
-    ) -> Result<Holding, ChainError> {
-        match returned(answer::holding_response(findings)?, self.look_up(rpc, query, block)).await? {
+    ) -> Result<OwnerReading, ChainError> {
+        match finish_lookup(answer::holding_response(findings)?, self.look_up_records(rpc, query, block)).await? {
             Break(holding) => Ok(holding),
-            Continue(returned) => answer::holding(findings, &returned),
+            Continue(returned) => answer::holding_from_return(findings, &returned),
         }
     }
 
-    async fn look_up(&self, rpc: &RpcClient, query: &Query, block: BlockId) -> Result<Bytes, ChainError> {
-        self.follow(self.lookups.as_ref(), rpc, query.resolve.clone(), block).await
+    async fn look_up_records(&self, rpc: &RpcClient, query: &NameQuery, block: BlockId) -> Result<Bytes, ChainError> {
+        self.follow_lookups(self.lookups.as_ref(), rpc, query.resolve.clone(), block).await
     }
 
-    async fn follow(
+    async fn follow_lookups(
         &self,
-        lookups: Option<&Lookups>,
+        lookups: Option<&CcipReadLookupClient>,
         rpc: &RpcClient,
         resolve: Bytes,
         block: BlockId,
     ) -> Result<Bytes, ChainError> {
-        let lookups = lookups.ok_or(ChainError::Ccip(CcipFault::SwitchedOff))?;
-        lookups.follow(rpc, self.universal_resolver, resolve, block).await
+        let lookups = lookups.ok_or(ChainError::Ccip(CcipLookupError::SwitchedOff))?;
+        lookups.follow_lookups(rpc, self.universal_resolver, resolve, block).await
     }
 }
 
 /// Operators with the same content at the newest block, each with the height that it has reached.
-struct ReadAlike<'e> {
+struct AgreeingOperators<'e> {
     /// Number of operators that must agree.
     agree: usize,
     /// Operators that agree on the records.
@@ -311,9 +317,9 @@ struct ReadAlike<'e> {
     all: BTreeMap<&'e str, u64>,
 }
 
-impl<'e> ReadAlike<'e> {
+impl<'e> AgreeingOperators<'e> {
     /// Counts the `read` answer of an operator at this height, compared with `answer`.
-    fn add(&mut self, operator: &'e str, height: u64, read: &Answer, answer: &Answer) {
+    fn count_answer(&mut self, operator: &'e str, height: u64, read: &EnsAnswer, answer: &EnsAnswer) {
         if read.same_records(answer) {
             self.records.insert(operator, height);
         }
@@ -328,7 +334,7 @@ impl<'e> ReadAlike<'e> {
     }
 
     /// The height that enough of these operators have reached.
-    fn reached(&self, operators: &BTreeMap<&str, u64>) -> Option<u64> {
+    fn agreed_height(&self, operators: &BTreeMap<&str, u64>) -> Option<u64> {
         let mut heights: Vec<_> = operators.values().copied().collect();
         heights.sort_unstable_by_key(|height| Reverse(*height));
         let agree = if clresolve_core::mutant!("one-look-up-speaks-for-all") { 1 } else { self.agree };
@@ -341,96 +347,100 @@ impl<'e> ReadAlike<'e> {
 ///
 /// # Errors
 /// The error of the lookup.
-async fn returned<T>(
-    response: Response<T>,
+async fn finish_lookup<T>(
+    response: ContractResponse<T>,
     look_up: impl Future<Output = Result<Bytes, ChainError>>,
-) -> Result<ControlFlow<T, Returned>, ChainError> {
+) -> Result<ControlFlow<T, ResolverReturnData>, ChainError> {
     Ok(match response {
-        Response::Complete(answer) => Break(answer),
-        Response::Returned(returned) => Continue(returned),
-        Response::OffChain => Continue(Returned::OffChain(look_up.await?)),
+        ContractResponse::Complete(answer) => Break(answer),
+        ContractResponse::Returned(returned) => Continue(returned),
+        ContractResponse::OffChain => Continue(ResolverReturnData::OffChain(look_up.await?)),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use clresolve_core::cause::ResolverFault;
+    use clresolve_core::cause::ResolverContractError;
     use clresolve_core::name::EnsName;
-    use clresolve_core::reading::Found;
-    use clresolve_state::Contracts;
-    use clresolve_state::contracts::{FoundResolver, Resolved, ResolverName};
+    use clresolve_core::reading::ResolvedRecords;
+    use clresolve_state::EnsContractAddresses;
+    use clresolve_state::contracts::{FoundResolver, ResolverNameOrigin, UniversalResolverOutcome};
 
     use super::*;
-    use crate::testing::{self, NoDoor};
-    use crate::transport::HttpPost;
+    use crate::testing::{self, RefusingHttpClient};
+    use crate::transport::RpcHttpTransport;
 
     /// An operator that claims to be far behind must not lower the height, and a stalling one must not delay the
     /// answer.
     #[test]
     fn operators_count_once_at_the_height_enough_have_reached() {
-        let read = Answer::NoResolver(None);
-        let mut alike = ReadAlike { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
-        alike.add("a", 7, &read, &read);
-        alike.add("a", 9, &read, &read);
-        assert_eq!((alike.reached(&alike.all), alike.are_decided(1), alike.are_decided(0)), (None, false, true));
-        let none = ReadAlike { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
+        let read = EnsAnswer::NoResolver(None);
+        let mut alike = AgreeingOperators { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
+        alike.count_answer("a", 7, &read, &read);
+        alike.count_answer("a", 9, &read, &read);
+        assert_eq!((alike.agreed_height(&alike.all), alike.are_decided(1), alike.are_decided(0)), (None, false, true));
+        let none = AgreeingOperators { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
         assert!(none.are_decided(1) && !none.are_decided(2), "one alone is not waited for");
-        alike.add("b", 1, &read, &read);
-        alike.add("c", 8, &read, &read);
-        assert_eq!((alike.reached(&alike.all), alike.are_decided(9)), (Some(8), true));
+        alike.count_answer("b", 1, &read, &read);
+        alike.count_answer("c", 8, &read, &read);
+        assert_eq!((alike.agreed_height(&alike.all), alike.are_decided(9)), (Some(8), true));
     }
 
     /// An invented objection that resolves to unchanged content would otherwise hide the objections of others.
     #[test]
     fn an_objection_that_reads_alike_leaves_the_newest_block_unknown() {
         let objection = ChainError::Disagree(vec![("a".to_owned(), "records".to_owned())]);
-        let newest = |answer: &Answer, holder, objection: Option<&ChainError>| NewestAnswer {
-            latest: Ok(Latest { answer: answer.clone(), holder }),
+        let newest = |answer: &EnsAnswer, holder, objection: Option<&ChainError>| NewestBlockAnswer {
+            latest: Ok(LatestNameState { answer: answer.clone(), holder }),
             objection: objection.cloned(),
             look_ups: Vec::new(),
             agree: 2,
         };
-        let (read, holder) = (Answer::NoResolver(None), Holder::Address(Address::ZERO));
-        let alike = Latest { answer: read.clone(), holder };
-        assert_eq!(newest(&read, holder, None).beside(&read, holder), Ok(alike));
-        assert_eq!(newest(&read, holder, Some(&objection)).beside(&read, holder), Err(objection.clone()));
-        let found = Answer::Records(Found {
+        let (read, holder) = (EnsAnswer::NoResolver(None), NameHolder::Address(Address::ZERO));
+        let alike = LatestNameState { answer: read.clone(), holder };
+        assert_eq!(newest(&read, holder, None).compare_with_pinned(&read, holder), Ok(alike));
+        assert_eq!(newest(&read, holder, Some(&objection)).compare_with_pinned(&read, holder), Err(objection.clone()));
+        let found = EnsAnswer::Records(ResolvedRecords {
             resolver: Address::ZERO,
             wildcard: None,
             offchain: false,
             records: std::iter::empty().collect(),
             payment: PaymentRecords::default(),
         });
-        for (answer, of) in [(&found, holder), (&read, Holder::Nobody)] {
-            let changed = Latest { answer: answer.clone(), holder: of };
-            assert_eq!(newest(answer, of, Some(&objection)).beside(&read, holder), Ok(changed), "it shows");
+        for (answer, of) in [(&found, holder), (&read, NameHolder::Nobody)] {
+            let changed = LatestNameState { answer: answer.clone(), holder: of };
+            assert_eq!(
+                newest(answer, of, Some(&objection)).compare_with_pinned(&read, holder),
+                Ok(changed),
+                "it shows"
+            );
         }
     }
 
     #[tokio::test]
     async fn an_objection_that_cannot_be_read_is_told_as_an_objection() {
-        let door: Arc<dyn HttpPost> = Arc::new(NoDoor);
-        let pool = EndpointPool::new(testing::config(&[]), &door);
-        let answers = Answers { universal_resolver: Address::ZERO, lookups: None, payment_lookups: None };
-        let query = Query::address(&EnsName::parse("a.eth").unwrap(), &Contracts::default());
-        let unreadable = Findings {
+        let door: Arc<dyn RpcHttpTransport> = Arc::new(RefusingHttpClient);
+        let pool = EndpointPool::new(testing::test_config(&[]), &door);
+        let answers = EnsRecordReader { universal_resolver: Address::ZERO, lookups: None, payment_lookups: None };
+        let query = NameQuery::for_address(&EnsName::parse("a.eth").unwrap(), &EnsContractAddresses::default());
+        let unreadable = NameFindings {
             block: 5,
             time: None,
             registered: true,
-            holder: Holder::Nobody,
+            holder: NameHolder::Nobody,
             expiry: None,
-            source: FoundResolver { resolver: Address::ZERO, name: ResolverName::Own },
-            resolved: Resolved::Failed(ResolverFault::CallReverted),
+            source: FoundResolver { resolver: Address::ZERO, name: ResolverNameOrigin::Own },
+            resolved: UniversalResolverOutcome::Failed(ResolverContractError::CallReverted),
             payment: None,
         };
-        let vote = |is_objection| NewestVote { label: "a".to_owned(), vote: Ok(unreadable.clone()), is_objection };
+        let vote = |is_objection| NewestBlockVote { label: "a".to_owned(), vote: Ok(unreadable.clone()), is_objection };
         let newest = async |is_objection| {
             let (records, payment) = (vote(is_objection), vote(false));
             let (current, unheard) = (Vec::new(), Vec::new());
-            let newest = Newest { records, payment, look_ups: Vec::new(), current, unheard, floor: 0 };
-            answers.newest(&query, newest, &pool).await.latest
+            let newest = NewestBlockVotes { records, payment, look_ups: Vec::new(), current, unheard, floor: 0 };
+            answers.resolve_newest(&query, newest, &pool).await.latest
         };
-        let stated = ChainError::Resolver(ResolverFault::CallReverted);
+        let stated = ChainError::Resolver(ResolverContractError::CallReverted);
         assert_eq!(newest(false).await, Err(stated), "enough operators say so");
         assert_eq!(newest(true).await, Err(vote(true).objection().expect("an objection")));
     }

@@ -2,9 +2,9 @@
 //! answer as it would alone.
 //!
 //! A query waits briefly for others about the same block (`collector`), and all of them are sent in one call. The
-//! result counts for all of them or for none: see [`clresolve_state::Together`]. If it does not count, each name gets
-//! its own call. A request that still fails as a whole is halved (`halving`) until the query that causes the failure is
-//! isolated.
+//! result counts for all of them or for none: see [`clresolve_state::BatchedCallResults`]. If it does not count, each
+//! name gets its own call. A request that still fails as a whole is halved (`halving`) until the query that causes the
+//! failure is isolated.
 
 mod collector;
 mod halving;
@@ -18,21 +18,21 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_client::RpcClient;
 use async_trait::async_trait;
-use clresolve_core::reading::{Block, BlockSelector};
+use clresolve_core::reading::{BlockSelector, ChainBlock};
 use clresolve_core::text::excerpt;
-use clresolve_state::contracts::Findings;
-use clresolve_state::{Together, call_together};
+use clresolve_state::contracts::NameFindings;
+use clresolve_state::{BatchedCallResults, call_together};
 use tokio::time::timeout;
 
-use self::collector::Collector;
-use self::halving::halving;
+use self::collector::BatchCollector;
+use self::halving::ask_by_halving;
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{Attestation, ChainIdentity, Observation};
-use crate::failure::Failure;
-use crate::poll::Votable;
-use crate::pool::ChainConfig;
-use crate::query::{Query, spoiled};
-use crate::request::{by_hash, eth_call};
+use crate::exchange::{ChainIdentity, EndpointAttestation, EndpointObservation};
+use crate::failure::EndpointFailure;
+use crate::poll::QuorumQuery;
+use crate::pool::ChainReaderConfig;
+use crate::query::{NameQuery, unusable_batch_failure};
+use crate::request::{block_id_by_hash, eth_call};
 
 /// How long a query waits for others. The queries of an audit arrive within a few milliseconds of each other.
 const WAIT: Duration = Duration::from_millis(20);
@@ -40,92 +40,92 @@ const WAIT: Duration = Duration::from_millis(20);
 /// Divisor of the request timeout that gives the time limit of a combined call. The rest is left for individual calls.
 const PATIENCE: u32 = 4;
 
-type Observed = Result<Observation<Findings>, Failure>;
+type ObservationResult = Result<EndpointObservation<NameFindings>, EndpointFailure>;
 
 /// Queries by the labels of their endpoints and the call for their records.
-type Apart = HashSet<(Vec<String>, Bytes)>;
+type UnbatchableQueries = HashSet<(Vec<String>, Bytes)>;
 
-type Answered = Result<Findings, Failure>;
+type FindingsResult = Result<NameFindings, EndpointFailure>;
 
 /// Maximum number of queries that are sent separately because they made a combined call fail. Beyond it, the list is
 /// cleared.
 const MAX_APART: usize = 1024;
 
 /// Queries that wait for others, and the settings of their combined calls.
-pub(crate) struct Batches {
+pub(crate) struct QueryBatcher {
     multicall3: Address,
     patience: Duration,
     /// Repeated queries that made a combined call fail. `None` if queries are not repeated.
-    apart: Option<Arc<Mutex<Apart>>>,
+    apart: Option<Arc<Mutex<UnbatchableQueries>>>,
     /// Keyed by endpoint and block.
-    readings: Collector<(String, BlockSelector), Arc<Query>, Observed>,
+    readings: BatchCollector<(String, BlockSelector), Arc<NameQuery>, ObservationResult>,
     /// Keyed by endpoints and block.
-    findings: Collector<(Vec<String>, B256), Arc<Query>, Answered>,
+    findings: BatchCollector<(Vec<String>, B256), Arc<NameQuery>, FindingsResult>,
 }
 
-impl Batches {
-    pub(crate) fn new(config: &ChainConfig) -> Self {
+impl QueryBatcher {
+    pub(crate) fn new(config: &ChainReaderConfig) -> Self {
         Self {
             multicall3: config.contracts.multicall3,
             patience: config.timeout / PATIENCE,
             apart: None,
-            readings: Collector::new(WAIT),
-            findings: Collector::new(WAIT),
+            readings: BatchCollector::new(WAIT),
+            findings: BatchCollector::new(WAIT),
         }
     }
 
     /// A batch for repeated queries: a query that made a combined call fail is sent separately from then on.
-    pub(crate) fn repeated(config: &ChainConfig) -> Self {
+    pub(crate) fn for_repeated_queries(config: &ChainReaderConfig) -> Self {
         Self { apart: Some(Arc::default()), ..Self::new(config) }
     }
 
-    /// Like [`RpcEndpoint::ask_at_own_block`], combined with queries about other names.
-    async fn ask_at_own_block(
+    /// Like [`RpcEndpoint::observe_own_block`], combined with queries about other names.
+    async fn observe_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
-        query: &Arc<Query>,
+        query: &Arc<NameQuery>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Observation<Findings>, Failure> {
+    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
         let (multicall3, patience) = (self.multicall3, self.patience);
         let key = (endpoint.label.clone(), selector);
         let endpoint = Arc::clone(endpoint);
-        let ask = async move |queries: Vec<Arc<Query>>| {
+        let ask = async move |queries: Vec<Arc<NameQuery>>| {
             if queries.len() > 1 {
                 let together = endpoint.observe_together(multicall3, &queries, selector, identity);
                 match in_time(together, patience).await {
                     Ok(observations) => return observations,
-                    Err(failure) => note(queries.len(), &failure),
+                    Err(failure) => log_batch_failure(queries.len(), &failure),
                 }
             }
-            halving(&queries, &|part| endpoint.observe_apart(part, selector, identity)).await
+            ask_by_halving(&queries, &|part| endpoint.observe_apart(part, selector, identity)).await
         };
-        self.readings.join(key, Arc::clone(query), ask).await.unwrap_or_else(broken_off)
+        self.readings.join(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
     }
 
-    /// Like [`Query::ask`], combined with queries about other names. `endpoints` are the labels of `client`'s
-    /// endpoints.
-    pub(crate) async fn ask(
+    /// Like [`NameQuery::fetch_findings`], combined with queries about other names. `endpoints` are the labels of
+    /// `client`'s endpoints.
+    pub(crate) async fn fetch_findings(
         &self,
         client: &RpcClient,
         endpoints: &[String],
-        query: &Arc<Query>,
-        block: &Block,
-    ) -> Result<Findings, Failure> {
+        query: &Arc<NameQuery>,
+        block: &ChainBlock,
+    ) -> Result<NameFindings, EndpointFailure> {
         let place = || (endpoints.to_vec(), query.resolve.clone());
         if self.apart.as_ref().is_some_and(|apart| lock(apart).contains(&place())) {
-            return query.ask(client, block).await;
+            return query.fetch_findings(client, block).await;
         }
         let (multicall3, patience, apart) = (self.multicall3, self.patience, self.apart.clone());
         let labels = endpoints.to_vec();
         let key = (labels.clone(), block.hash);
         let (client, block) = (client.clone(), *block);
-        let ask = async move |queries: Vec<Arc<Query>>| {
-            let (distinct, indices) = distinct(queries);
+        let ask = async move |queries: Vec<Arc<NameQuery>>| {
+            let (distinct, indices) = deduplicate_queries(queries);
             let (isolated, is_combined) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-            let answers = halving(&distinct, &|part| {
+            let answers = ask_by_halving(&distinct, &|part| {
                 let (isolated, is_combined) = (&isolated, &is_combined);
-                let asked = ask_all(&client, multicall3, part, &block, patience);
+                let asked = fetch_all_findings(&client, multicall3, part, &block, patience);
                 async move {
                     let answers = asked.await;
                     match part {
@@ -139,37 +139,37 @@ impl Batches {
             // If every combined call failed, the endpoint is to blame.
             if let Some(apart) = apart.filter(|_| is_combined.into_inner()) {
                 let isolated = isolated.into_inner().unwrap_or_else(PoisonError::into_inner);
-                blame(&apart, isolated.into_iter().map(|resolve| (labels.clone(), resolve)));
+                remember_unbatchable(&apart, isolated.into_iter().map(|resolve| (labels.clone(), resolve)));
             }
             indices.into_iter().map(|index| answers[index].clone()).collect()
         };
-        self.findings.join(key, Arc::clone(query), ask).await.unwrap_or_else(broken_off)
+        self.findings.join(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
     }
 }
 
 /// The findings of all queries from one combined call. A single query uses its own call.
-async fn ask_all(
+async fn fetch_all_findings(
     client: &RpcClient,
     multicall3: Address,
-    queries: &[Arc<Query>],
-    block: &Block,
+    queries: &[Arc<NameQuery>],
+    block: &ChainBlock,
     patience: Duration,
-) -> Result<Vec<Result<Findings, Failure>>, Failure> {
+) -> Result<Vec<Result<NameFindings, EndpointFailure>>, EndpointFailure> {
     if let [query] = queries {
-        return Ok(vec![query.ask(client, block).await]);
+        return Ok(vec![query.fetch_findings(client, block).await]);
     }
     let call = eth_call(multicall3, call_together(multicall3, queries.iter().map(|query| query.call_data())));
     let request = async {
-        let data = client.request::<_, Bytes>("eth_call", (call, by_hash(block))).await;
-        let data = data.map_err(|error| Failure::of(&error, excerpt))?;
-        Together::decode(&data, queries.len()).map_err(spoiled)
+        let data = client.request::<_, Bytes>("eth_call", (call, block_id_by_hash(block))).await;
+        let data = data.map_err(|error| EndpointFailure::from_transport_error(&error, excerpt))?;
+        BatchedCallResults::decode(&data, queries.len()).map_err(unusable_batch_failure)
     };
-    let together = in_time(request, patience).await.inspect_err(|failure| note(queries.len(), failure))?;
+    let together = in_time(request, patience).await.inspect_err(|failure| log_batch_failure(queries.len(), failure))?;
     Ok(queries.iter().zip(&together.results).map(|(query, data)| query.decode_at(block, data)).collect())
 }
 
 /// Remembers queries that made a combined call fail.
-fn blame<K: Eq + Hash>(apart: &Mutex<HashSet<K>>, isolated: impl Iterator<Item = K>) {
+fn remember_unbatchable<K: Eq + Hash>(apart: &Mutex<HashSet<K>>, isolated: impl Iterator<Item = K>) {
     let mut apart = lock(apart);
     for query in isolated {
         if apart.len() >= MAX_APART {
@@ -185,8 +185,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Removes duplicate queries, and returns the index of each query among those that remain: many names have the same
 /// owner.
-fn distinct(queries: Vec<Arc<Query>>) -> (Vec<Arc<Query>>, Vec<usize>) {
-    let mut distinct: Vec<Arc<Query>> = Vec::new();
+fn deduplicate_queries(queries: Vec<Arc<NameQuery>>) -> (Vec<Arc<NameQuery>>, Vec<usize>) {
+    let mut distinct: Vec<Arc<NameQuery>> = Vec::new();
     let mut indices = Vec::with_capacity(queries.len());
     for query in queries {
         let index = distinct.iter().position(|other| other.call == query.call).unwrap_or(distinct.len());
@@ -199,41 +199,48 @@ fn distinct(queries: Vec<Arc<Query>>) -> (Vec<Arc<Query>>, Vec<usize>) {
 }
 
 /// Limits a combined request to the time that its names share.
-async fn in_time<T>(request: impl Future<Output = Result<T, Failure>>, patience: Duration) -> Result<T, Failure> {
-    let late = |_| Err(Failure::Unusable(format!("no answer within {} ms", patience.as_millis())));
+async fn in_time<T>(
+    request: impl Future<Output = Result<T, EndpointFailure>>,
+    patience: Duration,
+) -> Result<T, EndpointFailure> {
+    let late = |_| Err(EndpointFailure::Unusable(format!("no answer within {} ms", patience.as_millis())));
     timeout(patience, request).await.unwrap_or_else(late)
 }
 
-fn note(names: usize, failure: &Failure) {
+fn log_batch_failure(names: usize, failure: &EndpointFailure) {
     tracing::debug!(names, %failure, "names that were asked together are asked apart");
 }
 
 /// The task that sends the request ended without a result: it panicked, or the runtime is shutting down.
-fn broken_off<T>() -> Result<T, Failure> {
-    Err(Failure::Unusable("the request ended without a result".to_owned()))
+fn interrupted_request_error<T>() -> Result<T, EndpointFailure> {
+    Err(EndpointFailure::Unusable("the request ended without a result".to_owned()))
 }
 
 /// A query that is combined with queries about other names.
-pub(crate) struct Accompanied {
-    pub(crate) query: Arc<Query>,
-    pub(crate) batches: Arc<Batches>,
+pub(crate) struct BatchedQuery {
+    pub(crate) query: Arc<NameQuery>,
+    pub(crate) batches: Arc<QueryBatcher>,
 }
 
 #[async_trait]
-impl Votable for Accompanied {
-    type Vote = Findings;
+impl QuorumQuery for BatchedQuery {
+    type Vote = NameFindings;
 
-    async fn ask_at_own_block(
+    async fn observe_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Observation<Findings>, Failure> {
-        self.batches.ask_at_own_block(endpoint, &self.query, selector, identity).await
+    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
+        self.batches.observe_own_block(endpoint, &self.query, selector, identity).await
     }
 
-    async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Findings>, Failure> {
-        endpoint.attest(&self.query, block).await
+    async fn attest_block(
+        &self,
+        endpoint: &RpcEndpoint,
+        block: &ChainBlock,
+    ) -> Result<EndpointAttestation<NameFindings>, EndpointFailure> {
+        endpoint.attest_block(&self.query, block).await
     }
 }
 
@@ -250,10 +257,10 @@ mod tests {
     fn remembered_queries_are_bounded() {
         let apart = Mutex::default();
         for number in 0..MAX_APART {
-            blame(&apart, calls(number, 1).into_iter());
+            remember_unbatchable(&apart, calls(number, 1).into_iter());
         }
         assert_eq!(lock(&apart).len(), MAX_APART);
-        blame(&apart, calls(MAX_APART, 1).into_iter());
+        remember_unbatchable(&apart, calls(MAX_APART, 1).into_iter());
         assert_eq!(*lock(&apart), calls(MAX_APART, 1).into_iter().collect::<HashSet<_>>(), "the others share again");
     }
 }

@@ -10,12 +10,12 @@ use clresolve_state::CALL_GAS;
 use serde_json::Value;
 use tokio::join;
 
-use crate::endpoint::{Endpoint, RpcEndpoint};
+use crate::endpoint::{RpcEndpoint, RpcEndpointSettings};
 use crate::exchange::ChainIdentity;
-use crate::failure::Failure;
-use crate::pool::ChainConfig;
-use crate::query::Query;
-use crate::transport::HttpPost;
+use crate::failure::EndpointFailure;
+use crate::pool::ChainReaderConfig;
+use crate::query::NameQuery;
+use crate::transport::RpcHttpTransport;
 
 const PROBE: &str = "ens.eth";
 
@@ -27,25 +27,29 @@ const INTRINSIC_GAS: u64 = 100_000;
 
 /// The capabilities of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Capabilities {
+pub struct EndpointCapabilities {
     /// Why the exchange that starts every resolution failed. `None` if it succeeded.
     pub fault: Option<String>,
     /// Whether it answers several requests in one body. If not, they are sent one by one.
     pub takes_batches: bool,
     /// Whether the endpoint has block 0, and therefore probably old blocks.
     pub has_first_block: bool,
-    /// Whether it answers `eth_getProof`, which [`Grade::StateProof`](clresolve_core::reading::Grade) needs.
+    /// Whether it answers `eth_getProof`, which [`ProofGrade::StateProof`](clresolve_core::reading::ProofGrade) needs.
     pub has_proofs: bool,
     /// Whether a call gets the gas of a reading. Also true if the endpoint does not show its gas limit.
     pub has_gas: bool,
 }
 
-impl Capabilities {
+impl EndpointCapabilities {
     /// Probes `endpoint` on the chain of `config`. The endpoints of `config` are not asked.
-    pub async fn of(endpoint: Endpoint, config: &ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
+    pub async fn probe(
+        endpoint: RpcEndpointSettings,
+        config: &ChainReaderConfig,
+        http: &Arc<dyn RpcHttpTransport>,
+    ) -> Self {
         let endpoint = RpcEndpoint::new(endpoint, Arc::clone(http), config.timeout);
         let (reading, has_proofs, gas) =
-            join!(reading(&endpoint, config), has_proofs(&endpoint, config), gas_left(&endpoint));
+            join!(probe_reading(&endpoint, config), has_proofs(&endpoint, config), probe_call_gas(&endpoint));
         Self {
             has_first_block: reading.as_ref().is_ok_and(|has_first_block| *has_first_block),
             fault: reading.err().map(|failure| failure.to_string()),
@@ -57,22 +61,22 @@ impl Capabilities {
 }
 
 /// Reads a name as a resolution would. Returns whether the endpoint has block 0.
-async fn reading(endpoint: &RpcEndpoint, config: &ChainConfig) -> Result<bool, Failure> {
+async fn probe_reading(endpoint: &RpcEndpoint, config: &ChainReaderConfig) -> Result<bool, EndpointFailure> {
     let name = EnsName::parse(PROBE).expect("the probe is a name");
-    let query = Query::walk(&name, &config.contracts, &config.coins);
+    let query = NameQuery::for_resolution(&name, &config.contracts, &config.coins);
     let identity = ChainIdentity { id: config.chain_id, genesis: config.genesis };
-    let observation = endpoint.ask_at_own_block(&query, BlockSelector::Finalized, identity).await?;
+    let observation = endpoint.observe_own_block(&query, BlockSelector::Finalized, identity).await?;
     observation.latest.transpose()?;
     Ok(observation.genesis.is_some())
 }
 
-async fn has_proofs(endpoint: &RpcEndpoint, config: &ChainConfig) -> bool {
+async fn has_proofs(endpoint: &RpcEndpoint, config: &ChainReaderConfig) -> bool {
     let account = (config.contracts.multicall3, [(); 0], BlockId::finalized());
     endpoint.rpc.request::<_, Value>("eth_getProof", account).await.is_ok_and(|proof| proof["accountProof"].is_array())
 }
 
 /// The gas that a call has, if the endpoint runs init code.
-async fn gas_left(endpoint: &RpcEndpoint) -> Option<u64> {
+async fn probe_call_gas(endpoint: &RpcEndpoint) -> Option<u64> {
     let input = TransactionInput { data: Some(Bytes::from_static(&GAS_LEFT)), input: None };
     let call = TransactionRequest::default().input(input).gas_limit(CALL_GAS);
     let left = endpoint.rpc.request::<_, Bytes>("eth_call", (call, BlockId::latest())).await.ok()?;

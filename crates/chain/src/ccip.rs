@@ -22,13 +22,15 @@ use tokio::time::timeout;
 
 pub use clresolve_state::CcipReadRequest;
 
-use clresolve_core::cause::CcipFault;
+use clresolve_core::cause::CcipLookupError;
 use clresolve_core::reading::ChainError;
 use clresolve_core::text::excerpt;
-use clresolve_state::contracts::Resolved;
-use clresolve_state::{LookUp, LookUpError, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, batch_failure, batch_response};
+use clresolve_state::contracts::UniversalResolverOutcome;
+use clresolve_state::{
+    CcipReadLookup, CcipReadLookupError, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, encode_batch_failure, encode_batch_response,
+};
 
-use crate::failure::Failure;
+use crate::failure::EndpointFailure;
 use crate::request::eth_call;
 use crate::revert::revert_data;
 
@@ -73,24 +75,24 @@ impl CcipReadGatewayError {
     }
 
     /// An HTTP error status.
-    pub fn http(status: u16, message: impl Into<String>) -> Self {
+    pub fn with_http_status(status: u16, message: impl Into<String>) -> Self {
         Self { status: Some(status), message: message.into() }
     }
 }
 
-impl From<LookUpError> for CcipReadGatewayError {
-    fn from(error: LookUpError) -> Self {
+impl From<CcipReadLookupError> for CcipReadGatewayError {
+    fn from(error: CcipReadLookupError) -> Self {
         Self::new(error.to_string())
     }
 }
 
 #[derive(Clone)]
-pub(super) struct Lookups {
+pub(super) struct CcipReadLookupClient {
     gateway: Arc<dyn CcipReadGateway>,
     patience: Duration,
 }
 
-impl Lookups {
+impl CcipReadLookupClient {
     /// Follows lookups through `gateway`, each for at most `patience`.
     pub(super) fn new(gateway: Arc<dyn CcipReadGateway>, patience: Duration) -> Self {
         Self { gateway, patience }
@@ -106,48 +108,49 @@ impl Lookups {
     /// # Errors
     /// [`ChainError::Ccip`]; [`ChainError::Disagree`] if the endpoints behind `rpc` contradict each other;
     /// [`ChainError::Unproven`] if their proofs are invalid.
-    pub(super) async fn follow(
+    pub(super) async fn follow_lookups(
         &self,
         rpc: &RpcClient,
         resolver: Address,
         call: Bytes,
         block: BlockId,
     ) -> Result<Bytes, ChainError> {
-        let followed = timeout(self.patience, self.answered(rpc, resolver, call, block)).await;
-        followed.unwrap_or(Err(ChainError::Ccip(CcipFault::Late(self.patience))))
+        let followed = timeout(self.patience, self.call_until_answered(rpc, resolver, call, block)).await;
+        followed.unwrap_or(Err(ChainError::Ccip(CcipLookupError::Late(self.patience))))
     }
 
-    async fn answered(
+    async fn call_until_answered(
         &self,
         rpc: &RpcClient,
         resolver: Address,
         call: Bytes,
         block: BlockId,
     ) -> Result<Bytes, ChainError> {
-        let requests = Requests::new(&*self.gateway);
+        let requests = CcipReadLookupSession::new(&*self.gateway);
         let mut data = call;
         let most = if clresolve_core::mutant!("endless-look-ups") { MAX_REQUESTS } else { MAX_LOOK_UPS };
         for redirects in 0..=most {
             let revert = match rpc.request::<_, Bytes>("eth_call", (eth_call(resolver, data), block)).await {
                 Ok(result) => return Ok(result),
-                Err(error) => demanded(&error).ok_or_else(|| failed(&error, block))?,
+                Err(error) => lookup_revert_data(&error).ok_or_else(|| failed_call_error(&error, block))?,
             };
             if redirects == most {
                 break;
             }
-            let look_up = LookUp::decode(&revert, resolver).map_err(refused)?;
+            let look_up = CcipReadLookup::decode(&revert, resolver).map_err(refused_lookup_error)?;
             // A gateway may stall for long, so free the revert data now.
             drop(revert);
-            let response = requests.answer(&look_up.request, 0).await;
-            let response = response.map_err(|error| client(&format!("the request to the gateway failed: {error}")))?;
-            data = look_up.callback(response);
+            let response = requests.fetch_response(&look_up.request, 0).await;
+            let response =
+                response.map_err(|error| ccip_client_error(&format!("the request to the gateway failed: {error}")))?;
+            data = look_up.callback_call(response);
         }
-        Err(client(&format!("more than {MAX_LOOK_UPS} lookups in a row")))
+        Err(ccip_client_error(&format!("more than {MAX_LOOK_UPS} lookups in a row")))
     }
 }
 
 /// The gateway client and the remaining limits of one lookup.
-struct Requests<'g> {
+struct CcipReadLookupSession<'g> {
     gateway: &'g dyn CcipReadGateway,
     /// Number of further requests allowed.
     left: AtomicUsize,
@@ -156,7 +159,7 @@ struct Requests<'g> {
     in_flight: Semaphore,
 }
 
-impl<'g> Requests<'g> {
+impl<'g> CcipReadLookupSession<'g> {
     fn new(gateway: &'g dyn CcipReadGateway) -> Self {
         Self {
             gateway,
@@ -167,7 +170,7 @@ impl<'g> Requests<'g> {
     }
 
     /// The response to a request, which may be a batch. `level` is the number of batches that contain the request.
-    fn answer<'r>(
+    fn fetch_response<'r>(
         &'r self,
         request: &'r CcipReadRequest,
         level: usize,
@@ -176,8 +179,11 @@ impl<'g> Requests<'g> {
             if request.urls.len() > MAX_GATEWAYS {
                 return Err(CcipReadGatewayError::new(format!("more than {MAX_GATEWAYS} gateway URLs")));
             }
-            let response =
-                if request.is_batch() { self.batch(request, level).await? } else { self.single(request).await? };
+            let response = if request.is_batch() {
+                self.request_batch(request, level).await?
+            } else {
+                self.request_single(request).await?
+            };
             if response.len() > MAX_LOOK_UP_BYTES {
                 let cause = format!("the gateway's response has more than {MAX_LOOK_UP_BYTES} bytes");
                 return Err(CcipReadGatewayError::new(cause));
@@ -187,12 +193,12 @@ impl<'g> Requests<'g> {
     }
 
     /// A gateway's response. Its bytes count against the limit.
-    async fn single(&self, request: &CcipReadRequest) -> Result<Bytes, CcipReadGatewayError> {
-        self.take(request.urls.len().max(1))?;
+    async fn request_single(&self, request: &CcipReadRequest) -> Result<Bytes, CcipReadGatewayError> {
+        self.reserve_requests(request.urls.len().max(1))?;
         let _permit = self.in_flight.acquire().await.expect("it is never closed");
         let bytes_left = self.bytes_left.load(Ordering::Relaxed);
         if bytes_left == 0 {
-            return Err(too_many_bytes());
+            return Err(too_many_bytes_error());
         }
         let response = self.gateway.request(request, bytes_left.min(MAX_LOOK_UP_BYTES)).await?;
         self.spend(response.len())?;
@@ -202,20 +208,20 @@ impl<'g> Requests<'g> {
     /// The response to a batch: one response or failure per request.
     ///
     /// Its bytes are not counted again, since the individual responses already are.
-    async fn batch(&self, batch: &CcipReadRequest, level: usize) -> Result<Bytes, CcipReadGatewayError> {
+    async fn request_batch(&self, batch: &CcipReadRequest, level: usize) -> Result<Bytes, CcipReadGatewayError> {
         if level == MAX_BATCH_LEVELS && !clresolve_core::mutant!("endless-batches") {
             return Err(CcipReadGatewayError::new(format!("batch nesting exceeds {MAX_BATCH_LEVELS} levels")));
         }
-        self.take(1)?;
+        self.reserve_requests(1)?;
         self.spend(batch.data.len())?;
-        let requests = batch.batch()?;
-        let answers: Vec<_> = requests.iter().map(|request| self.answer(request, level + 1)).collect();
+        let requests = batch.batch_requests()?;
+        let answers: Vec<_> = requests.iter().map(|request| self.fetch_response(request, level + 1)).collect();
         let answers: Vec<_> = stream::iter(answers).buffered(MAX_IN_FLIGHT).collect().await;
-        let failure = |error: CcipReadGatewayError| batch_failure(error.status, &error.message);
-        Ok(batch_response(answers.into_iter().map(|answer| answer.map_err(failure)).collect()))
+        let failure = |error: CcipReadGatewayError| encode_batch_failure(error.status, &error.message);
+        Ok(encode_batch_response(answers.into_iter().map(|answer| answer.map_err(failure)).collect()))
     }
 
-    fn take(&self, count: usize) -> Result<(), CcipReadGatewayError> {
+    fn reserve_requests(&self, count: usize) -> Result<(), CcipReadGatewayError> {
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count));
         taken.map(drop).map_err(|_| CcipReadGatewayError::new(format!("more than {MAX_REQUESTS} gateway requests")))
     }
@@ -225,43 +231,43 @@ impl<'g> Requests<'g> {
             return Ok(());
         }
         let spent = self.bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        spent.map(drop).map_err(|_| too_many_bytes())
+        spent.map(drop).map_err(|_| too_many_bytes_error())
     }
 }
 
-fn too_many_bytes() -> CcipReadGatewayError {
+fn too_many_bytes_error() -> CcipReadGatewayError {
     CcipReadGatewayError::new(format!("batches and responses exceed {MAX_TOTAL_BYTES} bytes in total"))
 }
 
 /// The revert data, if the error requests a lookup.
-fn demanded(error: &TransportError) -> Option<Bytes> {
-    revert_data(error.as_error_resp()?).filter(|data| LookUp::is_demanded(data))
+fn lookup_revert_data(error: &TransportError) -> Option<Bytes> {
+    revert_data(error.as_error_resp()?).filter(|data| CcipReadLookup::is_demanded(data))
 }
 
-fn refused(error: LookUpError) -> ChainError {
+fn refused_lookup_error(error: CcipReadLookupError) -> ChainError {
     match error {
-        LookUpError::Sender => ChainError::Ccip(CcipFault::Sender),
-        error => client(&error.to_string()),
+        CcipReadLookupError::Sender => ChainError::Ccip(CcipLookupError::Sender),
+        error => ccip_client_error(&error.to_string()),
     }
 }
 
-fn client(cause: &str) -> ChainError {
-    ChainError::Ccip(CcipFault::Client(excerpt(cause)))
+fn ccip_client_error(cause: &str) -> ChainError {
+    ChainError::Ccip(CcipLookupError::Client(excerpt(cause)))
 }
 
 /// The error of a call that failed without requesting a lookup. Only failures inside the call are attributed to the
 /// name.
-fn failed(error: &TransportError, block: BlockId) -> ChainError {
+fn failed_call_error(error: &TransportError, block: BlockId) -> ChainError {
     let Some(data) = error.as_error_resp().and_then(revert_data) else {
-        return match Failure::of(error, excerpt) {
-            Failure::CallFailed(_) => client(&error.to_string()),
+        return match EndpointFailure::from_transport_error(error, excerpt) {
+            EndpointFailure::CallFailed(_) => ccip_client_error(&error.to_string()),
             // No error of a call reports the chain id.
             failure => failure.into_error("the endpoints", &block.to_string(), 0),
         };
     };
-    ChainError::Ccip(match Resolved::reverted(&data) {
-        Resolved::Failed(fault) => CcipFault::Callback(fault),
-        Resolved::Gateway(fault) => fault,
-        _ => CcipFault::NotTaken,
+    ChainError::Ccip(match UniversalResolverOutcome::from_revert(&data) {
+        UniversalResolverOutcome::Failed(fault) => CcipLookupError::Callback(fault),
+        UniversalResolverOutcome::Gateway(fault) => fault,
+        _ => CcipLookupError::NotTaken,
     })
 }

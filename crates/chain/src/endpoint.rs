@@ -9,19 +9,19 @@ use alloy_primitives::U64;
 use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::Header;
 use alloy_transport::TransportError;
-use clresolve_core::reading::{Block, BlockSelector};
+use clresolve_core::reading::{BlockSelector, ChainBlock};
 use clresolve_core::text::excerpt;
-use clresolve_state::HashedHeader;
+use clresolve_state::HashedBlockHeader;
 use jiff::Timestamp;
 use metrics::counter;
 use url::{Host, Url};
 
-use crate::failure::Failure;
+use crate::failure::EndpointFailure;
 use crate::head_age;
 use crate::header;
-use crate::keys::without_keys;
+use crate::keys::redact_url_keys;
 use crate::request::tag;
-use crate::transport::{EndpointTransport, HttpPost};
+use crate::transport::{EndpointTransport, RpcHttpTransport};
 
 /// How long an endpoint is asked last after a failure, in milliseconds.
 const REST_MS: i64 = 30_000;
@@ -32,7 +32,7 @@ pub const ANSWERS_REFUSED: &str = "clresolve_rpc_answers_refused_total";
 
 /// The configuration of an RPC endpoint.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct RpcEndpointSettings {
     /// The name of the endpoint in verdicts and logs.
     pub label: String,
     /// The endpoint's URL. It may contain an API key and is never printed.
@@ -43,10 +43,10 @@ pub struct Endpoint {
     pub operator: String,
 }
 
-impl Endpoint {
+impl RpcEndpointSettings {
     /// Removes parts of the URL, which may be API keys, from text sent by the endpoint, and shortens the text.
     pub fn redact(&self, text: &str) -> String {
-        excerpt(&without_keys(&self.url, text))
+        excerpt(&redact_url_keys(&self.url, text))
     }
 
     /// Whether the host looks like a public DNS name. Such an endpoint never serves a test chain that reuses the id of
@@ -56,9 +56,9 @@ impl Endpoint {
     }
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for RpcEndpointSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Endpoint")
+        f.debug_struct("RpcEndpointSettings")
             .field("label", &self.label)
             .field("own", &self.own)
             .field("operator", &self.operator)
@@ -83,7 +83,7 @@ pub(crate) struct RpcEndpoint {
 }
 
 impl RpcEndpoint {
-    pub(crate) fn new(endpoint: Endpoint, http: Arc<dyn HttpPost>, timeout: Duration) -> Self {
+    pub(crate) fn new(endpoint: RpcEndpointSettings, http: Arc<dyn RpcHttpTransport>, timeout: Duration) -> Self {
         let transport = EndpointTransport::new(http, endpoint.url.clone(), endpoint.label.clone(), timeout);
         Self {
             is_public: endpoint.is_public(),
@@ -104,23 +104,26 @@ impl RpcEndpoint {
     }
 
     /// Checks the chain id of the endpoint, once.
-    pub(crate) async fn show_chain(&self, chain_id: u64) -> Result<(), Failure> {
+    pub(crate) async fn check_chain_id(&self, chain_id: u64) -> Result<(), EndpointFailure> {
         if self.is_identified() {
             return Ok(());
         }
         let id = self.rpc.request::<_, U64>("eth_chainId", ()).await;
-        let id = id.map_err(|error| self.failure(&error))?.to::<u64>();
+        let id = id.map_err(|error| self.failure_of_error(&error))?.to::<u64>();
         if id != chain_id {
-            return Err(Failure::WrongChain(id));
+            return Err(EndpointFailure::WrongChain(id));
         }
         self.set_identified();
         Ok(())
     }
 
     /// The header that the endpoint returns for `selector`, and its block.
-    pub(crate) async fn header(&self, selector: BlockSelector) -> Result<(HashedHeader, Block), Failure> {
+    pub(crate) async fn fetch_header(
+        &self,
+        selector: BlockSelector,
+    ) -> Result<(HashedBlockHeader, ChainBlock), EndpointFailure> {
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(selector), false)).await;
-        Ok(header::checked(header.map_err(|error| self.header_failure(&error))?, selector)?)
+        Ok(header::check_header(header.map_err(|error| self.header_failure(&error))?, selector)?)
     }
 
     /// Registers that the endpoint serves the right chain, unless its block 0 is still to be compared.
@@ -129,49 +132,49 @@ impl RpcEndpoint {
     }
 
     /// Registers whether block 0 is still owed. If so, it is requested again in the next exchange.
-    pub(crate) fn owe_genesis(&self, owes: bool) {
+    pub(crate) fn set_owes_genesis(&self, owes: bool) {
         self.owes_genesis.store(owes, Ordering::Relaxed);
     }
 
-    pub(crate) fn failed(&self, now: Timestamp) {
+    pub(crate) fn mark_failed(&self, now: Timestamp) {
         self.failed_at.store(now.as_millisecond(), Ordering::Relaxed);
     }
 
-    pub(crate) fn note<T>(&self, response: &Result<T, Failure>, now: Timestamp) {
-        if let Some(why) = response.as_ref().err().and_then(Failure::refusal) {
+    pub(crate) fn note_response<T>(&self, response: &Result<T, EndpointFailure>, now: Timestamp) {
+        if let Some(why) = response.as_ref().err().and_then(EndpointFailure::refusal) {
             counter!(ANSWERS_REFUSED, "endpoint" => self.label.clone(), "why" => why).increment(1);
         }
         match response {
             Ok(_) => self.failed_at.store(i64::MIN, Ordering::Relaxed),
-            Err(failure) if failure.is_endpoints_fault() => self.failed(now),
+            Err(failure) if failure.is_endpoints_fault() => self.mark_failed(now),
             Err(_) => {}
         }
     }
 
     /// If `failure` refuses the newest block because of its age, counts it and marks the endpoint as failed.
-    pub(crate) fn note_head(&self, failure: &Failure, now: Timestamp) {
+    pub(crate) fn note_refused_head(&self, failure: &EndpointFailure, now: Timestamp) {
         if head_age::count_refused(&self.label, failure) {
-            self.failed(now);
+            self.mark_failed(now);
         }
     }
 
-    pub(crate) fn rests(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_resting(&self, now: Timestamp) -> bool {
         let failed_at = self.failed_at.load(Ordering::Relaxed);
         let since = now.as_millisecond().saturating_sub(failed_at);
         (0..REST_MS).contains(&since) && !clresolve_core::mutant!("failed-endpoints-never-rest")
     }
 
-    pub(crate) fn failure(&self, error: &TransportError) -> Failure {
-        Failure::of(error, |text| self.redact(text))
+    pub(crate) fn failure_of_error(&self, error: &TransportError) -> EndpointFailure {
+        EndpointFailure::from_transport_error(error, |text| self.redact(text))
     }
 
-    pub(crate) fn header_failure(&self, error: &TransportError) -> Failure {
-        Failure::of_tag(error, |text| self.redact(text))
+    pub(crate) fn header_failure(&self, error: &TransportError) -> EndpointFailure {
+        EndpointFailure::from_block_tag_error(error, |text| self.redact(text))
     }
 
     /// Removes keys from text sent by the endpoint, and shortens it.
     pub(crate) fn redact(&self, text: &str) -> String {
-        excerpt(&without_keys(&self.url, text))
+        excerpt(&redact_url_keys(&self.url, text))
     }
 }
 
@@ -183,14 +186,15 @@ pub fn has_public_name(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::NoDoor;
+    use crate::testing::RefusingHttpClient;
 
     #[test]
     fn no_part_of_a_url_gets_out_that_may_be_a_key() {
         let url = "https://user-key-1:pass-key-2@host-key-3.rpc.example/v2/path-key-4?k=query-key-5".parse().unwrap();
-        let endpoint = Endpoint { label: "rpc-1".to_owned(), url, own: false, operator: "rpc.example".to_owned() };
+        let endpoint =
+            RpcEndpointSettings { label: "rpc-1".to_owned(), url, own: false, operator: "rpc.example".to_owned() };
         assert!(!format!("{endpoint:?}").contains("key"));
-        let endpoint = RpcEndpoint::new(endpoint, Arc::new(NoDoor), Duration::ZERO);
+        let endpoint = RpcEndpoint::new(endpoint, Arc::new(RefusingHttpClient), Duration::ZERO);
         let said = "not valid for host-key-3.rpc.example: path-key-4, query-key-5, user-key-1, pass-key-2 in v2";
         let shown = "not valid for [key].rpc.example: [key], [key], [key], [key] in v2";
         assert_eq!(endpoint.redact(said), shown);

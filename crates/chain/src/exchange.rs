@@ -14,22 +14,22 @@ use alloy_primitives::{B256, Bytes, U64};
 use alloy_rpc_client::{BatchRequest, NoParams, Waiter};
 use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, Header, TransactionRequest};
 use alloy_transport::TransportError;
-use clresolve_core::reading::{Block, BlockSelector};
-use clresolve_state::HashedHeader;
-use clresolve_state::contracts::Findings;
+use clresolve_core::reading::{BlockSelector, ChainBlock};
+use clresolve_state::HashedBlockHeader;
+use clresolve_state::contracts::NameFindings;
 use futures_util::future::{Either, OptionFuture, select};
 use jiff::Timestamp;
 use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::endpoint::RpcEndpoint;
-use crate::failure::Failure;
-use crate::head_age::HeadAge;
+use crate::failure::EndpointFailure;
+use crate::head_age::HeadAgeLimit;
 use crate::header;
-use crate::header::HeaderError;
-use crate::query::{Query, not_before};
-use crate::quorum::Vote;
-use crate::request::{by_hash, tag};
+use crate::header::BlockHeaderError;
+use crate::query::{NameQuery, require_not_before};
+use crate::quorum::QuorumVote;
+use crate::request::{block_id_by_hash, tag};
 
 const MAINNET_GENESIS: B256 =
     alloy_primitives::b256!("d4e56740f876aef8c010b86a40d5f56745a118d0906a34e69aec8c0db1cb8fa3");
@@ -48,23 +48,28 @@ pub(crate) struct ChainIdentity {
 }
 
 /// An endpoint's statements about the pinned block and the newest block.
-pub(crate) struct Observation<V> {
-    pub(crate) block: Block,
+pub(crate) struct EndpointObservation<V> {
+    pub(crate) block: ChainBlock,
     pub(crate) pinned: V,
     /// `None` if the newest block was not requested.
-    pub(crate) latest: Option<Result<V, Failure>>,
+    pub(crate) latest: Option<Result<V, EndpointFailure>>,
     /// Hash of the endpoint's block 0, if it was requested and returned.
     pub(crate) genesis: Option<B256>,
 }
 
-impl<V: Vote> Observation<V> {
+impl<V: QuorumVote> EndpointObservation<V> {
     /// Checks the age of the blocks. If the newest block is not recent, the vote on it becomes a failure.
     ///
     /// # Errors
-    /// [`Failure`] if the pinned block is ahead of the clock, or is itself the newest block and too old.
-    pub(crate) fn checked(self, age: HeadAge, selector: BlockSelector, now: Timestamp) -> Result<Self, Failure> {
+    /// [`EndpointFailure`] if the pinned block is ahead of the clock, or is itself the newest block and too old.
+    pub(crate) fn check_block_ages(
+        self,
+        age: HeadAgeLimit,
+        selector: BlockSelector,
+        now: Timestamp,
+    ) -> Result<Self, EndpointFailure> {
         match selector {
-            BlockSelector::Latest => age.check(self.block.timestamp, now)?,
+            BlockSelector::Latest => age.check_newest(self.block.timestamp, now)?,
             BlockSelector::Finalized | BlockSelector::Safe => age.check_ahead(self.block.timestamp, now)?,
             BlockSelector::Number(_) | BlockSelector::Pinned(_) => {}
         }
@@ -74,23 +79,23 @@ impl<V: Vote> Observation<V> {
 }
 
 /// An endpoint's statement about a block that other endpoints have finalized.
-pub(crate) enum Attestation<V> {
+pub(crate) enum EndpointAttestation<V> {
     /// The endpoint has the same block; this is its vote.
     Same(V),
     /// The endpoint has another block at that height.
-    Other(Block),
+    Other(ChainBlock),
 }
 
 /// The results of an exchange.
-pub(crate) struct Exchanged {
-    pub(crate) block: Block,
+pub(crate) struct RpcExchangeResult {
+    pub(crate) block: ChainBlock,
     /// Hash of the endpoint's block 0, if it was requested and returned.
     pub(crate) genesis: Option<B256>,
-    pub(crate) results: Vec<AtBoth<Result<Bytes, TransportError>>>,
+    pub(crate) results: Vec<PinnedAndLatest<Result<Bytes, TransportError>>>,
 }
 
 /// A value at the pinned block and at the newest block.
-pub(crate) struct AtBoth<T> {
+pub(crate) struct PinnedAndLatest<T> {
     pub(crate) pinned: T,
     /// `None` if the newest block was not requested.
     pub(crate) latest: Option<T>,
@@ -101,141 +106,153 @@ impl RpcEndpoint {
     /// requests the data that identifies the chain.
     ///
     /// # Errors
-    /// [`Failure`]. A failure of only the call at `latest` is part of the observation.
-    pub(crate) async fn ask_at_own_block(
+    /// [`EndpointFailure`]. A failure of only the call at `latest` is part of the observation.
+    pub(crate) async fn observe_own_block(
         &self,
-        query: &Query,
+        query: &NameQuery,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Observation<Findings>, Failure> {
-        let Exchanged { block, genesis, mut results } = self.exchange(&[&query.call], selector, identity).await?;
+    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
+        let RpcExchangeResult { block, genesis, mut results } =
+            self.exchange(&[&query.call], selector, identity).await?;
         let results = results.pop().expect("each call has its results");
-        self.observation(query, block, genesis, results).await
+        self.interpret_results(query, block, genesis, results).await
     }
 
     /// Interprets the results of the call of `query`.
-    pub(crate) async fn observation(
+    pub(crate) async fn interpret_results(
         &self,
-        query: &Query,
-        block: Block,
+        query: &NameQuery,
+        block: ChainBlock,
         genesis: Option<B256>,
-        results: AtBoth<Result<Bytes, TransportError>>,
-    ) -> Result<Observation<Findings>, Failure> {
-        let mut pinned = self.findings(query, results.pinned)?;
+        results: PinnedAndLatest<Result<Bytes, TransportError>>,
+    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
+        let mut pinned = self.decode_findings(query, results.pinned)?;
         if pinned.block != block.number {
             pinned = self.observe_at(query, &block).await?;
         }
-        let latest = results.latest.map(|latest| not_before(self.findings(query, latest)?, &block));
+        let latest = results.latest.map(|latest| require_not_before(self.decode_findings(query, latest)?, &block));
         self.set_identified();
-        Ok(Observation { block, pinned, latest, genesis })
+        Ok(EndpointObservation { block, pinned, latest, genesis })
     }
 
     /// Requests the header, and each of `calls` at that block and at `latest`, in one exchange. The first exchange also
     /// requests the data that identifies the chain. A call by tag may run in a different block than the header's.
     ///
     /// # Errors
-    /// [`Failure`]. The failure of a single call is part of its result.
+    /// [`EndpointFailure`]. The failure of a single call is part of its result.
     pub(crate) async fn exchange(
         &self,
         calls: &[&TransactionRequest],
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Exchanged, Failure> {
+    ) -> Result<RpcExchangeResult, EndpointFailure> {
         let tag = tag(selector);
         let mut batch = self.rpc.new_batch();
-        let chain_id = self.request_chain_id(&mut batch)?;
-        let genesis = OptionFuture::from(chain_id.is_some().then(|| self.genesis()));
-        let header =
-            batch.add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false)).map_err(|e| self.failure(&e))?;
+        let chain_id = self.add_chain_id_request(&mut batch)?;
+        let genesis = OptionFuture::from(chain_id.is_some().then(|| self.fetch_genesis_hash()));
+        let header = batch
+            .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false))
+            .map_err(|e| self.failure_of_error(&e))?;
         let mut waiting = Vec::with_capacity(calls.len());
         for call in calls {
-            let pinned =
-                batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::from(tag))).map_err(|e| self.failure(&e))?;
-            waiting.push(AtBoth { pinned, latest: self.request_latest(&mut batch, call, selector)? });
+            let pinned = batch
+                .add_call::<_, Bytes>("eth_call", &(call, BlockId::from(tag)))
+                .map_err(|e| self.failure_of_error(&e))?;
+            waiting.push(PinnedAndLatest { pinned, latest: self.add_latest_call(&mut batch, call, selector)? });
         }
-        let genesis = needed_beside(batch.into_future(), genesis).await.map_err(|e| self.failure(&e))?.flatten();
-        self.identify(chain_id, genesis, identity).await?;
+        let genesis = join_needed_and_optional(batch.into_future(), genesis)
+            .await
+            .map_err(|e| self.failure_of_error(&e))?
+            .flatten();
+        self.check_chain_identity(chain_id, genesis, identity).await?;
         let header = header.await.map_err(|e| self.header_failure(&e))?;
-        let (_, block) = header::checked(header, selector)?;
+        let (_, block) = header::check_header(header, selector)?;
         let mut results = Vec::with_capacity(waiting.len());
-        for AtBoth { pinned, latest } in waiting {
-            results.push(AtBoth { pinned: pinned.await, latest: OptionFuture::from(latest).await });
+        for PinnedAndLatest { pinned, latest } in waiting {
+            results.push(PinnedAndLatest { pinned: pinned.await, latest: OptionFuture::from(latest).await });
         }
-        Ok(Exchanged { block, genesis: genesis.flatten(), results })
+        Ok(RpcExchangeResult { block, genesis: genesis.flatten(), results })
     }
 
     /// Requests the block at the height of `block`, and the call in exactly `block`.
-    pub(crate) async fn attest(&self, query: &Query, block: &Block) -> Result<Attestation<Findings>, Failure> {
+    pub(crate) async fn attest_block(
+        &self,
+        query: &NameQuery,
+        block: &ChainBlock,
+    ) -> Result<EndpointAttestation<NameFindings>, EndpointFailure> {
         let mut batch = self.rpc.new_batch();
         let number = BlockNumberOrTag::Number(block.number);
         let header = batch
             .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(number, false))
-            .map_err(|e| self.failure(&e))?;
-        let response =
-            batch.add_call::<_, Bytes>("eth_call", &(&query.call, by_hash(block))).map_err(|e| self.failure(&e))?;
-        batch.await.map_err(|e| self.failure(&e))?;
-        let header = header.await.map_err(|e| self.failure(&e))?;
-        let (_, observed) = header::checked(header, BlockSelector::Number(block.number))?;
+            .map_err(|e| self.failure_of_error(&e))?;
+        let response = batch
+            .add_call::<_, Bytes>("eth_call", &(&query.call, block_id_by_hash(block)))
+            .map_err(|e| self.failure_of_error(&e))?;
+        batch.await.map_err(|e| self.failure_of_error(&e))?;
+        let header = header.await.map_err(|e| self.failure_of_error(&e))?;
+        let (_, observed) = header::check_header(header, BlockSelector::Number(block.number))?;
         if observed != *block {
-            return Ok(Attestation::Other(observed));
+            return Ok(EndpointAttestation::Other(observed));
         }
-        self.findings_at(query, block, response.await).map(Attestation::Same)
+        self.decode_findings_at(query, block, response.await).map(EndpointAttestation::Same)
     }
 
     /// Requests the header with this hash. Any endpoint may supply it, since the hash verifies it.
-    pub(crate) async fn header_of(&self, hash: B256) -> Result<HashedHeader, Failure> {
+    pub(crate) async fn fetch_header_by_hash(&self, hash: B256) -> Result<HashedBlockHeader, EndpointFailure> {
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByHash", (hash, false)).await;
-        let header = header.map_err(|e| self.failure(&e))?.ok_or(HeaderError::Missing)?;
-        HashedHeader::checked(header.inner, hash).map_err(|error| Failure::Unusable(error.to_string()))
+        let header = header.map_err(|e| self.failure_of_error(&e))?.ok_or(BlockHeaderError::Missing)?;
+        HashedBlockHeader::with_expected_hash(header.inner, hash)
+            .map_err(|error| EndpointFailure::Unusable(error.to_string()))
     }
 
     /// Adds the call at the newest block to a batch, if `selector` requires it.
-    fn request_latest(
+    fn add_latest_call(
         &self,
         batch: &mut BatchRequest<'_>,
         call: &TransactionRequest,
         selector: BlockSelector,
-    ) -> Result<Option<Waiter<Bytes>>, Failure> {
+    ) -> Result<Option<Waiter<Bytes>>, EndpointFailure> {
         let latest = selector
             .is_compared_with_latest()
             .then(|| batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::latest())))
             .transpose();
-        latest.map_err(|e| self.failure(&e))
+        latest.map_err(|e| self.failure_of_error(&e))
     }
 
     /// Adds the request for the chain id to a batch, unless the id was checked before.
-    fn request_chain_id(&self, batch: &mut BatchRequest<'_>) -> Result<Option<Waiter<U64>>, Failure> {
+    fn add_chain_id_request(&self, batch: &mut BatchRequest<'_>) -> Result<Option<Waiter<U64>>, EndpointFailure> {
         let no_params: NoParams = [];
         let is_new = !self.is_identified();
         let chain_id = is_new.then(|| batch.add_call::<_, U64>("eth_chainId", &no_params)).transpose();
-        chain_id.map_err(|e| self.failure(&e))
+        chain_id.map_err(|e| self.failure_of_error(&e))
     }
 
     /// Requests the hash of block 0. Not every endpoint has it: some pruned their oldest blocks, and some providers
     /// refuse a whole batch that asks for it.
     ///
     /// Returns `None` if there was no answer, and `Some(None)` if the endpoint does not return the block.
-    async fn genesis(&self) -> Option<Option<B256>> {
+    async fn fetch_genesis_hash(&self) -> Option<Option<B256>> {
         let genesis = (BlockNumberOrTag::Number(0), false);
-        match self.rpc.request::<_, Option<Genesis>>("eth_getBlockByNumber", genesis).await {
+        match self.rpc.request::<_, Option<GenesisBlockDocument>>("eth_getBlockByNumber", genesis).await {
             Ok(genesis) => Some(genesis.map(|genesis| genesis.hash)),
-            Err(error) => Failure::is_refusal(&error).then_some(None),
+            Err(error) => EndpointFailure::is_refusal(&error).then_some(None),
         }
     }
 
     /// Checks the identity of the chain, if its id was requested. Without block 0, the hash of a newer block still
     /// identifies the chain.
-    async fn identify(
+    async fn check_chain_identity(
         &self,
         chain_id: Option<Waiter<U64>>,
         genesis: Option<Option<B256>>,
         identity: ChainIdentity,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EndpointFailure> {
         let Some(chain_id) = chain_id else { return Ok(()) };
-        self.owe_genesis(genesis.is_none() && self.expected_genesis(identity).is_some());
-        let observed = chain_id.await.map_err(|e| self.failure(&e))?.to::<u64>();
+        self.set_owes_genesis(genesis.is_none() && self.expected_genesis(identity).is_some());
+        let observed = chain_id.await.map_err(|e| self.failure_of_error(&e))?.to::<u64>();
         if observed != identity.id && !clresolve_core::mutant!("other-chain") {
-            return Err(Failure::WrongChain(observed));
+            return Err(EndpointFailure::WrongChain(observed));
         }
         self.compare_genesis(genesis.flatten(), identity)
     }
@@ -247,34 +264,38 @@ impl RpcEndpoint {
         identity.genesis.or_else(|| is_mainnet.then_some(MAINNET_GENESIS))
     }
 
-    fn compare_genesis(&self, observed: Option<B256>, identity: ChainIdentity) -> Result<(), Failure> {
+    fn compare_genesis(&self, observed: Option<B256>, identity: ChainIdentity) -> Result<(), EndpointFailure> {
         match (observed, self.expected_genesis(identity)) {
             (Some(observed), Some(expected))
                 if observed != expected && !clresolve_core::mutant!("other-first-block") =>
             {
-                Err(Failure::WrongGenesis(observed))
+                Err(EndpointFailure::WrongGenesis(observed))
             }
             _ => Ok(()),
         }
     }
 
     /// Requests the call in exactly this block, by its hash.
-    async fn observe_at(&self, query: &Query, block: &Block) -> Result<Findings, Failure> {
-        let response = self.rpc.request::<_, Bytes>("eth_call", (&query.call, by_hash(block))).await;
-        self.findings_at(query, block, response)
+    async fn observe_at(&self, query: &NameQuery, block: &ChainBlock) -> Result<NameFindings, EndpointFailure> {
+        let response = self.rpc.request::<_, Bytes>("eth_call", (&query.call, block_id_by_hash(block))).await;
+        self.decode_findings_at(query, block, response)
     }
 
-    fn findings(&self, query: &Query, response: Result<Bytes, TransportError>) -> Result<Findings, Failure> {
-        query.decode(&response.map_err(|e| self.failure(&e))?)
-    }
-
-    fn findings_at(
+    fn decode_findings(
         &self,
-        query: &Query,
-        block: &Block,
+        query: &NameQuery,
         response: Result<Bytes, TransportError>,
-    ) -> Result<Findings, Failure> {
-        query.decode_at(block, &response.map_err(|e| self.failure(&e))?)
+    ) -> Result<NameFindings, EndpointFailure> {
+        query.decode(&response.map_err(|e| self.failure_of_error(&e))?)
+    }
+
+    fn decode_findings_at(
+        &self,
+        query: &NameQuery,
+        block: &ChainBlock,
+        response: Result<Bytes, TransportError>,
+    ) -> Result<NameFindings, EndpointFailure> {
+        query.decode_at(block, &response.map_err(|e| self.failure_of_error(&e))?)
     }
 }
 
@@ -282,7 +303,7 @@ impl RpcEndpoint {
 ///
 /// # Errors
 /// The error of `needed`.
-async fn needed_beside<E, T>(
+async fn join_needed_and_optional<E, T>(
     needed: impl Future<Output = Result<(), E>>,
     optional: impl Future<Output = Option<T>>,
 ) -> Result<Option<T>, E> {
@@ -296,6 +317,6 @@ async fn needed_beside<E, T>(
 }
 
 #[derive(Debug, Deserialize)]
-struct Genesis {
+struct GenesisBlockDocument {
     hash: B256,
 }

@@ -5,14 +5,14 @@ use std::fmt;
 use alloy_json_rpc::RpcError;
 use alloy_primitives::B256;
 use alloy_transport::{TransportError, TransportErrorKind};
-use clresolve_core::cause::{LocalLimit, ResolverFault, Unconnected};
+use clresolve_core::cause::{HostConnectionError, LocalLimitError, ResolverContractError};
 use clresolve_core::reading::ChainError;
 use clresolve_core::text::excerpt;
 use tokio::task::JoinError;
 
-use crate::header::HeaderError;
+use crate::header::BlockHeaderError;
 use crate::revert::{EXECUTION_REVERTED, MISSING_BLOCK, revert_data};
-use crate::transport::{PostError, TransportFault};
+use crate::transport::{EndpointTransportError, HttpRequestError};
 
 /// Words with which endpoints refuse the logs of a long block range. Some use the error code of rate limiting.
 const LONG_RANGE: [&str; 2] = ["range", "results"];
@@ -22,9 +22,9 @@ const NO_SUCH_METHOD: i64 = -32601;
 
 /// Why an endpoint returned no usable response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum EndpointFailure {
     /// No connection to the endpoint was opened.
-    Unconnected(Unconnected),
+    Unconnected(HostConnectionError),
     /// There was no response, or an unusable one.
     Unusable(String),
     /// The endpoint serves the chain with this id.
@@ -50,18 +50,18 @@ pub(crate) enum Failure {
     /// The endpoint's newest block is below a block that enough operators have finalized.
     HeadBelowFinalized { head: u64, finalized: u64 },
     /// The call ran and failed, for example by running out of gas or time. Usually the resolver contract is at fault.
-    CallFailed(ResolverFault),
+    CallFailed(ResolverContractError),
     /// A limit of this program was reached.
-    LocalLimit(LocalLimit),
+    LocalLimit(LocalLimitError),
     /// Several endpoints got the same request, and too few responses match. Lists each response by label.
     Divided(Vec<(String, String)>),
     /// No endpoint returned a valid proof. Lists the cause for each label.
     Unproven(Vec<(String, String)>),
 }
 
-impl Failure {
+impl EndpointFailure {
     /// Classifies an error. `redact` removes keys from text that the endpoint sent.
-    pub(crate) fn of(error: &TransportError, redact: impl Fn(&str) -> String) -> Self {
+    pub(crate) fn from_transport_error(error: &TransportError, redact: impl Fn(&str) -> String) -> Self {
         match error {
             RpcError::ErrorResp(payload) => {
                 let message = redact(&payload.message);
@@ -72,16 +72,16 @@ impl Failure {
                     || revert_data(payload).is_some()
                     || FAILED_CALL.iter().any(|phrase| lower.contains(phrase))
                 {
-                    Self::CallFailed(ResolverFault::Halted(message))
+                    Self::CallFailed(ResolverContractError::Halted(message))
                 } else {
                     Self::Unusable(format!("error {}: {message}", payload.code))
                 }
             }
             RpcError::Transport(TransportErrorKind::Custom(cause)) => match cause.downcast_ref() {
-                Some(TransportFault::Post(PostError::Unconnected(why))) => Self::Unconnected(*why),
-                Some(TransportFault::LocalLimit(limit)) => Self::LocalLimit(limit.clone()),
-                Some(TransportFault::Divided(responses)) => Self::Divided(responses.clone()),
-                Some(TransportFault::Unproven(causes)) => Self::Unproven(causes.clone()),
+                Some(EndpointTransportError::Post(HttpRequestError::Unconnected(why))) => Self::Unconnected(*why),
+                Some(EndpointTransportError::LocalLimit(limit)) => Self::LocalLimit(limit.clone()),
+                Some(EndpointTransportError::Divided(responses)) => Self::Divided(responses.clone()),
+                Some(EndpointTransportError::Unproven(causes)) => Self::Unproven(causes.clone()),
                 _ => Self::Unusable(redact(&cause.to_string())),
             },
             RpcError::DeserError { err, .. } => {
@@ -93,8 +93,8 @@ impl Failure {
 
     /// Classifies an error of a request for a block by tag. The code for an unsupported tag, or for a missing block,
     /// depends on the node.
-    pub(crate) fn of_tag(error: &TransportError, redact: impl Fn(&str) -> String) -> Self {
-        match (Self::of(error, redact), error.as_error_resp()) {
+    pub(crate) fn from_block_tag_error(error: &TransportError, redact: impl Fn(&str) -> String) -> Self {
+        match (Self::from_transport_error(error, redact), error.as_error_resp()) {
             (Self::Unusable(cause), Some(payload))
                 if UNKNOWN_TAG.contains(&payload.code) && !payload.is_retry_err() =>
             {
@@ -112,7 +112,7 @@ impl Failure {
                 payload.code != NO_SUCH_METHOD && (names_it || !payload.is_retry_err())
             }
             RpcError::Transport(TransportErrorKind::Custom(cause)) => {
-                matches!(cause.downcast_ref(), Some(TransportFault::LocalLimit(_)))
+                matches!(cause.downcast_ref(), Some(EndpointTransportError::LocalLimit(_)))
             }
             _ => false,
         }
@@ -123,7 +123,10 @@ impl Failure {
         match error {
             RpcError::ErrorResp(payload) => !payload.is_retry_err(),
             RpcError::Transport(TransportErrorKind::Custom(cause)) => {
-                matches!(cause.downcast_ref(), Some(TransportFault::Post(PostError::Status(400..=428, _))))
+                matches!(
+                    cause.downcast_ref(),
+                    Some(EndpointTransportError::Post(HttpRequestError::Status(400..=428, _)))
+                )
             }
             _ => false,
         }
@@ -148,12 +151,12 @@ impl Failure {
                 | Self::HeadOld { .. }
                 | Self::HeadAhead { .. }
                 | Self::HeadBelowFinalized { .. }
-                | Self::LocalLimit(LocalLimit::Reply { .. })
+                | Self::LocalLimit(LocalLimitError::Reply { .. })
         )
     }
 
     /// The task of a request ended without a result: it panicked, or the runtime is shutting down.
-    pub(crate) fn broken_off(error: &JoinError) -> Self {
+    pub(crate) fn from_join_error(error: &JoinError) -> Self {
         Self::Unusable(format!("the request ended without a result: {}", excerpt(&error.to_string())))
     }
 
@@ -188,17 +191,17 @@ impl Failure {
     }
 }
 
-impl From<HeaderError> for Failure {
-    fn from(error: HeaderError) -> Self {
+impl From<BlockHeaderError> for EndpointFailure {
+    fn from(error: BlockHeaderError) -> Self {
         match error {
-            HeaderError::Missing => Self::NoBlock(error.to_string()),
-            HeaderError::Number => Self::OtherBlock(error.to_string()),
-            HeaderError::Hash | HeaderError::Time => Self::Unusable(error.to_string()),
+            BlockHeaderError::Missing => Self::NoBlock(error.to_string()),
+            BlockHeaderError::Number => Self::OtherBlock(error.to_string()),
+            BlockHeaderError::Hash | BlockHeaderError::Time => Self::Unusable(error.to_string()),
         }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for EndpointFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unconnected(why) => why.fmt(f),
@@ -244,10 +247,10 @@ mod tests {
     fn a_call_that_was_run_and_failed_is_the_resolvers() {
         let of = |code, message: &'static str| {
             let payload = ErrorPayload { code, message: message.into(), data: None };
-            Failure::of(&TransportError::ErrorResp(payload), excerpt).into_error("a", "7", 1)
+            EndpointFailure::from_transport_error(&TransportError::ErrorResp(payload), excerpt).into_error("a", "7", 1)
         };
         for (code, words) in [(-32000, "out of gas"), (EXECUTION_REVERTED, "execution reverted")] {
-            assert_eq!(of(code, words), ChainError::Resolver(ResolverFault::Halted(words.to_owned())));
+            assert_eq!(of(code, words), ChainError::Resolver(ResolverContractError::Halted(words.to_owned())));
         }
         assert!(matches!(of(-32005, "too many requests"), ChainError::Unreachable(_)));
     }

@@ -1,8 +1,8 @@
 //! Decides when each endpoint is asked: a few at first, one more whenever one fails or stalls, and none once the
 //! answers are conclusive.
 //!
-//! [`Plan`] holds the rule and uses neither I/O nor a clock. [`FanOut`] executes it. Headers, records, calls and proofs
-//! are all fetched this way; each caller expresses its own stopping condition as a [`Need`].
+//! [`FanOutPlan`] holds the rule and uses neither I/O nor a clock. [`RequestFanOut`] executes it. Headers, records,
+//! calls and proofs are all fetched this way; each caller expresses its own stopping condition as a [`FanOutNeed`].
 
 #[cfg(test)]
 mod tests;
@@ -16,15 +16,15 @@ use tokio::time::timeout;
 
 /// What is still missing, given the answers so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum FanOutNeed {
     /// Nothing: the answers are conclusive.
     Nothing,
     Answers {
         /// How many of the received answers count towards the decision.
         in_sight: usize,
     },
-    /// Like [`Need::Answers`], but a stall with no candidate left is also an event, because the caller can then decide
-    /// without the late answer.
+    /// Like [`FanOutNeed::Answers`], but a stall with no candidate left is also an event, because the caller can then
+    /// decide without the late answer.
     AnswersOrStall {
         /// How many of the received answers count towards the decision.
         in_sight: usize,
@@ -35,10 +35,10 @@ pub(crate) enum Need {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum FanOutAction {
     Ask(usize),
     Wait,
-    /// Wait for the next answer, and call [`Plan::stalled`] if none comes for a while.
+    /// Wait for the next answer, and call [`FanOutPlan::note_stall`] if none comes for a while.
     WaitForStall,
     /// Stop: the answers are conclusive, or no request is pending and no candidate is left.
     Stop,
@@ -46,7 +46,7 @@ pub(crate) enum Action {
 
 /// The rule for asking. Each candidate is asked at most once, in order.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct FanOutPlan {
     candidates: usize,
     asked: usize,
     under_way: usize,
@@ -56,46 +56,46 @@ pub(crate) struct Plan {
     due: usize,
 }
 
-impl Plan {
+impl FanOutPlan {
     /// Starts with `at_first` candidates and keeps `width` answers counted or pending.
     pub(crate) const fn new(candidates: usize, at_first: usize, width: usize) -> Self {
         Self { candidates, asked: 0, under_way: 0, width, due: at_first }
     }
 
-    pub(crate) fn next(&mut self, need: Need) -> Action {
-        if need == Need::Nothing {
-            return Action::Stop;
+    pub(crate) fn next_action(&mut self, need: FanOutNeed) -> FanOutAction {
+        if need == FanOutNeed::Nothing {
+            return FanOutAction::Stop;
         }
         if self.has_candidate() && (self.due > 0 || self.is_short(need)) {
             let index = self.asked;
             self.asked += 1;
             self.under_way += 1;
             self.due = self.due.saturating_sub(1);
-            return Action::Ask(index);
+            return FanOutAction::Ask(index);
         }
         if self.under_way == 0 {
-            return Action::Stop;
+            return FanOutAction::Stop;
         }
         match need {
-            Need::AnswersOrStall { .. } => Action::WaitForStall,
-            _ if self.has_candidate() => Action::WaitForStall,
-            _ => Action::Wait,
+            FanOutNeed::AnswersOrStall { .. } => FanOutAction::WaitForStall,
+            _ if self.has_candidate() => FanOutAction::WaitForStall,
+            _ => FanOutAction::Wait,
         }
     }
 
     /// Registers a repeated request to an endpoint that was asked before.
-    pub(crate) const fn asked_again(&mut self) {
+    pub(crate) const fn note_repeated_request(&mut self) {
         self.under_way += 1;
     }
 
-    pub(crate) const fn ended(&mut self) {
+    pub(crate) const fn note_request_ended(&mut self) {
         self.under_way -= 1;
     }
 
     /// Registers that no request ended for a while. Returns whether another candidate is asked. If so, one more request
     /// stays pending for the rest of this query, even if the stalled one ends: it is unknown which requests still
     /// stall, and after one stall an extra request costs less than another wait.
-    pub(crate) const fn stalled(&mut self) -> bool {
+    pub(crate) const fn note_stall(&mut self) -> bool {
         if !self.has_candidate() {
             return false;
         }
@@ -104,7 +104,7 @@ impl Plan {
         true
     }
 
-    pub(crate) const fn asked(&self) -> usize {
+    pub(crate) const fn asked_count(&self) -> usize {
         self.asked
     }
 
@@ -112,50 +112,54 @@ impl Plan {
         self.asked < self.candidates
     }
 
-    const fn is_short(&self, need: Need) -> bool {
+    const fn is_short(&self, need: FanOutNeed) -> bool {
         match need {
-            Need::Nothing => false,
-            Need::Answers { in_sight } | Need::AnswersOrStall { in_sight } => {
+            FanOutNeed::Nothing => false,
+            FanOutNeed::Answers { in_sight } | FanOutNeed::AnswersOrStall { in_sight } => {
                 self.under_way == 0 || in_sight.saturating_add(self.under_way) < self.width
             }
-            Need::Confirmation => self.under_way == 0,
+            FanOutNeed::Confirmation => self.under_way == 0,
         }
     }
 }
 
-/// Pending requests, sent according to a [`Plan`].
-pub(crate) struct FanOut<F> {
-    plan: Plan,
+/// Pending requests, sent according to a [`FanOutPlan`].
+pub(crate) struct RequestFanOut<F> {
+    plan: FanOutPlan,
     under_way: FuturesUnordered<F>,
     /// How long to wait for an answer before that counts as a stall. `None`: forever.
     patience: Option<Duration>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Event<T> {
+pub(crate) enum FanOutEvent<T> {
     Answer(T),
-    /// A stall with no candidate left. Only with [`Need::AnswersOrStall`].
+    /// A stall with no candidate left. Only with [`FanOutNeed::AnswersOrStall`].
     Stall,
     /// The end: the answers are conclusive, or no further answer can arrive.
     Stop,
 }
 
-impl<F: Future> FanOut<F> {
-    pub(crate) fn new(plan: Plan, patience: Option<Duration>) -> Self {
+impl<F: Future> RequestFanOut<F> {
+    pub(crate) fn new(plan: FanOutPlan, patience: Option<Duration>) -> Self {
         Self { plan, under_way: FuturesUnordered::new(), patience }
     }
 
     /// Asks candidates according to the plan until there is an event.
-    pub(crate) async fn next(&mut self, need: Need, mut ask: impl FnMut(usize) -> F) -> Event<F::Output> {
+    pub(crate) async fn next_event(
+        &mut self,
+        need: FanOutNeed,
+        mut ask: impl FnMut(usize) -> F,
+    ) -> FanOutEvent<F::Output> {
         loop {
-            let patience = match self.plan.next(need) {
-                Action::Ask(index) => {
+            let patience = match self.plan.next_action(need) {
+                FanOutAction::Ask(index) => {
                     self.under_way.push(ask(index));
                     continue;
                 }
-                Action::Wait => None,
-                Action::WaitForStall => self.patience,
-                Action::Stop => return Event::Stop,
+                FanOutAction::Wait => None,
+                FanOutAction::WaitForStall => self.patience,
+                FanOutAction::Stop => return FanOutEvent::Stop,
             };
             let answer = match patience {
                 Some(patience) => timeout(patience, self.under_way.next()).await,
@@ -163,34 +167,34 @@ impl<F: Future> FanOut<F> {
             };
             match answer {
                 Ok(Some(answer)) => {
-                    self.plan.ended();
-                    return Event::Answer(answer);
+                    self.plan.note_request_ended();
+                    return FanOutEvent::Answer(answer);
                 }
-                Ok(None) => return Event::Stop,
-                Err(_) if self.plan.stalled() => {}
-                Err(_) => return Event::Stall,
+                Ok(None) => return FanOutEvent::Stop,
+                Err(_) if self.plan.note_stall() => {}
+                Err(_) => return FanOutEvent::Stall,
             }
         }
     }
 
     /// Adds a repeated request to an endpoint that was asked before.
     pub(crate) fn ask_again(&mut self, request: F) {
-        self.plan.asked_again();
+        self.plan.note_repeated_request();
         self.under_way.push(request);
     }
 
     /// The next answer to a pending request. Asks no further candidate.
-    pub(crate) async fn drain(&mut self) -> Option<F::Output> {
+    pub(crate) async fn next_pending_answer(&mut self) -> Option<F::Output> {
         self.under_way.next().await
     }
 
-    pub(crate) const fn asked(&self) -> usize {
-        self.plan.asked()
+    pub(crate) const fn asked_count(&self) -> usize {
+        self.plan.asked_count()
     }
 }
 
 /// The first success among several candidates, and the failures before it.
-pub(crate) struct First<T, E> {
+pub(crate) struct FirstSuccess<T, E> {
     /// The index of the successful candidate and its result.
     pub(crate) success: Option<(usize, T)>,
     /// The indices of the candidates that failed, each with its error.
@@ -198,25 +202,27 @@ pub(crate) struct First<T, E> {
 }
 
 /// Asks one candidate, and further ones if it stalls or fails, until one succeeds.
-pub(crate) async fn first<T, E, F>(
+pub(crate) async fn ask_until_success<T, E, F>(
     candidates: usize,
     patience: Option<Duration>,
     ask: impl Fn(usize) -> F,
-) -> First<T, E>
+) -> FirstSuccess<T, E>
 where
     F: Future<Output = Result<T, E>>,
 {
-    let mut fan_out = FanOut::new(Plan::new(candidates, 1, 1), patience);
+    let mut fan_out = RequestFanOut::new(FanOutPlan::new(candidates, 1, 1), patience);
     let mut failures = Vec::new();
     let numbered = |index| {
         let answer = ask(index);
         async move { (index, answer.await) }
     };
-    while let Event::Answer((index, answer)) = fan_out.next(Need::Answers { in_sight: 0 }, numbered).await {
+    while let FanOutEvent::Answer((index, answer)) =
+        fan_out.next_event(FanOutNeed::Answers { in_sight: 0 }, numbered).await
+    {
         match answer {
-            Ok(success) => return First { success: Some((index, success)), failures },
+            Ok(success) => return FirstSuccess { success: Some((index, success)), failures },
             Err(failure) => failures.push((index, failure)),
         }
     }
-    First { success: None, failures }
+    FirstSuccess { success: None, failures }
 }

@@ -9,9 +9,10 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest, MAX_GATEWAYS};
-use clresolve_egress::count::{self, RequestOutcome, Upstream};
+use clresolve_egress::count::{self, RequestOutcome, UpstreamKind};
 use clresolve_egress::{
-    BodyBudget, Call, Cause, Egress, EgressViolation, FetchError, Forbidden, ForeignUrl, deadline_in,
+    BodyBudget, Egress, EgressRequest, EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError,
+    UntrustedUrl, deadline_in,
 };
 use clresolve_state::MAX_LOOK_UP_BYTES;
 
@@ -26,34 +27,34 @@ const BODY_BYTES: u32 = 4 * body_limit(MAX_LOOK_UP_BYTES) as u32;
 
 /// A gateway client behind the egress guard: `https` only, public host names, no redirects, bounded responses.
 #[derive(Clone, Debug)]
-pub struct GuardedGateway {
+pub struct GuardedCcipReadGateway {
     /// `None` if every request is refused.
-    door: Option<Door>,
+    door: Option<GatewayEgress>,
     total: Duration,
 }
 
 #[derive(Clone, Debug)]
-struct Door {
+struct GatewayEgress {
     egress: Egress,
     bodies: BodyBudget,
 }
 
-impl GuardedGateway {
+impl GuardedCcipReadGateway {
     /// Asks gateways through `egress`. `total` is the time limit of one request over all its gateways.
     #[must_use]
     pub fn new(egress: Egress, total: Duration) -> Self {
-        Self { door: Some(Door { egress, bodies: BodyBudget::new(BODY_BYTES) }), total }
+        Self { door: Some(GatewayEgress { egress, bodies: BodyBudget::new(BODY_BYTES) }), total }
     }
 
     /// Refuses every request, for networks without off-chain lookups.
     #[must_use]
-    pub fn refusing() -> Self {
+    pub fn refusing_all() -> Self {
         Self { door: None, total: Duration::ZERO }
     }
 }
 
-impl Door {
-    async fn ask(
+impl GatewayEgress {
+    async fn request_from_gateway(
         &self,
         template: &str,
         request: &CcipReadRequest,
@@ -62,24 +63,25 @@ impl Door {
     ) -> Result<Bytes, FetchError> {
         let sender = format!("{:#x}", request.sender);
         let data = request.data.to_string();
-        let url = ForeignUrl::made(expand(template, &sender, &data).map_err(forbidden)?);
+        let url =
+            UntrustedUrl::from_built_url(expand_url_template(template, &sender, &data).map_err(forbidden_url_error)?);
         let call = if template.contains(DATA) {
-            Call::get("application/json")
+            EgressRequest::get("application/json")
         } else {
-            Call::post_json(serde_json::json!({ "sender": sender, "data": data }).to_string().into())
+            EgressRequest::post_json(serde_json::json!({ "sender": sender, "data": data }).to_string().into())
         };
-        let reply = self.egress.foreign(&url, call.gzip(), deadline).await?;
+        let reply = self.egress.send_untrusted(&url, call.gzip(), deadline).await?;
         let status = reply.status();
         // Steps 8 to 10 of the client lookup protocol: every other status is an answer.
         if (400..600).contains(&status) {
-            return Err(Cause::Status(status).into());
+            return Err(SourceUnavailableError::Status(status).into());
         }
         let without_bound = BodyBudget::new(u32::MAX);
         let bodies = if clresolve_core::mutant!("gateway-bodies-unbounded") { &without_bound } else { &self.bodies };
-        match answered(&reply.bytes_within(body_limit(cap), bodies).await?, cap) {
+        match parse_gateway_response(&reply.bytes_within(body_limit(cap), bodies).await?, cap) {
             // A redirect or an empty response is not malformed: report its status.
-            Err(FetchError::Unavailable(Cause::Malformed)) if !(200..=203).contains(&status) => {
-                Err(Cause::Status(status).into())
+            Err(FetchError::Unavailable(SourceUnavailableError::Malformed)) if !(200..=203).contains(&status) => {
+                Err(SourceUnavailableError::Status(status).into())
             }
             data => data,
         }
@@ -87,7 +89,7 @@ impl Door {
 }
 
 #[async_trait]
-impl CcipReadGateway for GuardedGateway {
+impl CcipReadGateway for GuardedCcipReadGateway {
     /// Tries the gateways in order. A 4xx response ends the request; after any other failure the next gateway is tried.
     async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
         let Some(door) = &self.door else {
@@ -101,16 +103,16 @@ impl CcipReadGateway for GuardedGateway {
         for (index, template) in request.urls.iter().enumerate() {
             let left = u32::try_from(request.urls.len() - index).unwrap_or(u32::MAX);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
-            let answer = door.ask(template, request, cap, deadline_in(share)).await;
+            let answer = door.request_from_gateway(template, request, cap, deadline_in(share)).await;
             let outcome = answer.as_ref().map_or_else(Into::into, |_| RequestOutcome::Ok);
-            count::upstream(Upstream::Ccip, count::FOREIGN, outcome);
+            count::count_request(UpstreamKind::Ccip, count::FOREIGN, outcome);
             match answer {
                 Ok(data) => return Ok(data),
-                Err(FetchError::Unavailable(Cause::Status(status @ 400..=499))) => {
-                    return Err(CcipReadGatewayError::http(status, format!("HTTP status {status}")));
+                Err(FetchError::Unavailable(SourceUnavailableError::Status(status @ 400..=499))) => {
+                    return Err(CcipReadGatewayError::with_http_status(status, format!("HTTP status {status}")));
                 }
-                Err(FetchError::Unavailable(Cause::Status(status))) => {
-                    last = CcipReadGatewayError::http(status, format!("HTTP status {status}"));
+                Err(FetchError::Unavailable(SourceUnavailableError::Status(status))) => {
+                    last = CcipReadGatewayError::with_http_status(status, format!("HTTP status {status}"));
                 }
                 Err(error) => last = CcipReadGatewayError::new(error.to_string()),
             }
@@ -122,13 +124,15 @@ impl CcipReadGateway for GuardedGateway {
 /// Extracts the data from the body of a gateway's response (`{"data": "0x…"}`, EIP-3668). Pure.
 ///
 /// # Errors
-/// [`Cause::Malformed`] for a body without data, [`FetchError::Oversize`] for more than `cap` bytes of data.
-pub fn answered(body: &[u8], cap: usize) -> Result<Bytes, FetchError> {
+/// [`SourceUnavailableError::Malformed`] for a body without data, [`FetchError::Oversize`] for more than `cap` bytes of
+/// data.
+pub fn parse_gateway_response(body: &[u8], cap: usize) -> Result<Bytes, FetchError> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct CcipReadResponseDocument {
         data: Bytes,
     }
-    let Answer { data } = serde_json::from_slice(body).map_err(|_| Cause::Malformed)?;
+    let CcipReadResponseDocument { data } =
+        serde_json::from_slice(body).map_err(|_| SourceUnavailableError::Malformed)?;
     if data.len() > cap { Err(FetchError::Oversize { limit: cap }) } else { Ok(data) }
 }
 
@@ -148,7 +152,7 @@ const fn body_limit(cap: usize) -> usize {
 /// # Errors
 /// [`EgressViolation::TooLong`] above [`URL_LIMIT`], [`EgressViolation::NotUrl`] if the result is not a URL, and
 /// [`EgressViolation::Disguised`] if parsers may read it differently than it appears.
-pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, EgressViolation> {
+pub fn expand_url_template(template: &str, sender: &str, data: &str) -> Result<Url, EgressViolation> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));
     if length > URL_LIMIT {
@@ -158,9 +162,9 @@ pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, EgressVio
     if clresolve_core::mutant!("placeholders-are-repaired") {
         return Url::parse(&filled).map_err(|_| EgressViolation::NotUrl);
     }
-    ForeignUrl::parse(&filled, URL_LIMIT).map(ForeignUrl::into_url)
+    UntrustedUrl::parse(&filled, URL_LIMIT).map(UntrustedUrl::into_url)
 }
 
-fn forbidden(why: EgressViolation) -> FetchError {
-    Forbidden { hop: 0, target: "the gateway of the contract".to_owned(), why }.into()
+fn forbidden_url_error(why: EgressViolation) -> FetchError {
+    ForbiddenUrlError { hop: 0, target: "the gateway of the contract".to_owned(), why }.into()
 }

@@ -1,4 +1,4 @@
-//! [`HeadCounter`]: determines the newest block that enough operators report. Performs no I/O and reads no clock.
+//! [`HeadVoteCounter`]: determines the newest block that enough operators report. Performs no I/O and reads no clock.
 //!
 //! An endpoint vouches for the block that it reports, and for the ancestors that its own reports link by their hashes.
 //! Honest endpoints one block apart therefore agree on the lower block, and a block that one endpoint invents has no
@@ -10,8 +10,8 @@ mod tests;
 use std::collections::BTreeMap;
 
 use alloy_primitives::B256;
-use clresolve_core::reading::Block;
-use clresolve_state::HashedHeader;
+use clresolve_core::reading::ChainBlock;
+use clresolve_state::HashedBlockHeader;
 use jiff::Timestamp;
 
 /// Maximum number of blocks for which one endpoint vouches. Honest endpoints are seldom further apart.
@@ -25,38 +25,38 @@ pub const MAX_STEP_BACK: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainHead {
     /// The block.
-    pub block: Block,
+    pub block: ChainBlock,
     /// The latest time by which that many operators had reported it as their newest block, or had reported its child.
     pub reported_at: Timestamp,
 }
 
-pub(crate) struct HeadCounter {
+pub(crate) struct HeadVoteCounter {
     agree: usize,
-    endpoints: Vec<Lineage>,
+    endpoints: Vec<EndpointBlockLineage>,
     head: Option<ChainHead>,
     /// Hashes of the known ancestors of the head.
     ancestors: Vec<B256>,
 }
 
 /// The blocks for which one endpoint vouches: the block it reported last, its parent, and so on.
-struct Lineage {
+struct EndpointBlockLineage {
     operator: String,
-    vouched: Vec<Vouched>,
+    vouched: Vec<VouchedBlockHash>,
 }
 
 #[derive(Clone, Copy)]
-struct Vouched {
+struct VouchedBlockHash {
     hash: B256,
     /// `None` for a block that is known only as a parent.
-    block: Option<Block>,
+    block: Option<ChainBlock>,
     /// When the endpoint last reported the block as its newest, or when it first reported a child of the block.
     at: Timestamp,
 }
 
-impl HeadCounter {
+impl HeadVoteCounter {
     /// Counts endpoints of these operators, of which `agree` must agree.
     pub(crate) fn new(agree: usize, operators: impl Iterator<Item = String>) -> Self {
-        let endpoints = operators.map(|operator| Lineage { operator, vouched: Vec::new() }).collect();
+        let endpoints = operators.map(|operator| EndpointBlockLineage { operator, vouched: Vec::new() }).collect();
         Self { agree, endpoints, head: None, ancestors: Vec::new() }
     }
 
@@ -65,7 +65,7 @@ impl HeadCounter {
     }
 
     /// Whether the endpoint with this index reported a much higher block last.
-    pub(crate) fn is_backwards(&self, endpoint: usize, block: &Block) -> bool {
+    pub(crate) fn is_backwards(&self, endpoint: usize, block: &ChainBlock) -> bool {
         let last = self.endpoints[endpoint].vouched.first().and_then(|vouched| vouched.block);
         last.is_some_and(|last| last.number > block.number.saturating_add(MAX_STEP_BACK))
     }
@@ -74,19 +74,20 @@ impl HeadCounter {
     pub(crate) fn report(
         &mut self,
         endpoint: usize,
-        header: &HashedHeader,
-        block: Block,
+        header: &HashedBlockHeader,
+        block: ChainBlock,
         now: Timestamp,
     ) -> Option<ChainHead> {
         self.endpoints[endpoint].report(block, header.parent_hash(), now);
-        let agreed = self.agreed();
+        let agreed = self.agreed_heads();
         let Some(highest) = agreed.values().max_by_key(|agreed| agreed.block.number) else { return self.head };
         match self.head.and_then(|head| agreed.get(&head.block.hash)) {
             Some(current) if current.block.number >= highest.block.number => self.head = Some(*current),
             // Too few operators report the head now, but those that do agree on no block that contradicts it.
             None if self.ancestors.contains(&highest.block.hash) => {}
             _ => {
-                self.ancestors = self.endpoints.iter().flat_map(|lineage| lineage.below(highest.block.hash)).collect();
+                self.ancestors =
+                    self.endpoints.iter().flat_map(|lineage| lineage.vouched_ancestors(highest.block.hash)).collect();
                 self.head = Some(*highest);
             }
         }
@@ -94,10 +95,10 @@ impl HeadCounter {
     }
 
     /// The blocks for which enough operators vouch, by hash.
-    fn agreed(&self) -> BTreeMap<B256, ChainHead> {
+    fn agreed_heads(&self) -> BTreeMap<B256, ChainHead> {
         let mut reports: BTreeMap<B256, BlockReports<'_>> = BTreeMap::new();
-        for Lineage { operator, vouched } in &self.endpoints {
-            for Vouched { hash, block, at } in vouched {
+        for EndpointBlockLineage { operator, vouched } in &self.endpoints {
+            for VouchedBlockHash { hash, block, at } in vouched {
                 let report = reports.entry(*hash).or_default();
                 report.block = report.block.or(*block);
                 let last = report.last.entry(operator).or_insert(*at);
@@ -111,7 +112,7 @@ impl HeadCounter {
 
 #[derive(Default)]
 struct BlockReports<'c> {
-    block: Option<Block>,
+    block: Option<ChainBlock>,
     /// When each operator last vouched.
     last: BTreeMap<&'c str, Timestamp>,
 }
@@ -125,19 +126,19 @@ impl BlockReports<'_> {
     }
 }
 
-impl Lineage {
-    fn report(&mut self, block: Block, parent: B256, now: Timestamp) {
-        let mut vouched = vec![Vouched { hash: block.hash, block: Some(block), at: now }];
+impl EndpointBlockLineage {
+    fn report(&mut self, block: ChainBlock, parent: B256, now: Timestamp) {
+        let mut vouched = vec![VouchedBlockHash { hash: block.hash, block: Some(block), at: now }];
         match self.vouched.iter().position(|vouched| vouched.hash == parent) {
             Some(known) => vouched.extend(&self.vouched[known..]),
-            None => vouched.push(Vouched { hash: parent, block: None, at: now }),
+            None => vouched.push(VouchedBlockHash { hash: parent, block: None, at: now }),
         }
         vouched.truncate(MAX_LINEAGE);
         self.vouched = vouched;
     }
 
     /// The vouched blocks from which the block with this hash descends.
-    fn below(&self, hash: B256) -> impl Iterator<Item = B256> {
+    fn vouched_ancestors(&self, hash: B256) -> impl Iterator<Item = B256> {
         self.vouched.iter().map(|vouched| vouched.hash).skip_while(move |other| *other != hash).skip(1)
     }
 }

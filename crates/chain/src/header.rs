@@ -1,12 +1,12 @@
 //! Checks the consistency of a block header that an endpoint returned.
 
 use alloy_rpc_types_eth::Header;
-use clresolve_core::reading::{Block, BlockSelector};
-use clresolve_state::HashedHeader;
+use clresolve_core::reading::{BlockSelector, ChainBlock};
+use clresolve_state::HashedBlockHeader;
 
 /// Why a header is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum HeaderError {
+pub(crate) enum BlockHeaderError {
     /// The endpoint returned `null`.
     #[error("the endpoint knows no such block")]
     Missing,
@@ -21,13 +21,17 @@ pub(crate) enum HeaderError {
 }
 
 /// Returns the header and its block, if its fields hash to the stated hash and it is the requested one.
-pub(crate) fn checked(header: Option<Header>, selector: BlockSelector) -> Result<(HashedHeader, Block), HeaderError> {
-    let header = header.ok_or(HeaderError::Missing)?;
-    let header = HashedHeader::checked(header.inner, header.hash).map_err(|_| HeaderError::Hash)?;
+pub(crate) fn check_header(
+    header: Option<Header>,
+    selector: BlockSelector,
+) -> Result<(HashedBlockHeader, ChainBlock), BlockHeaderError> {
+    let header = header.ok_or(BlockHeaderError::Missing)?;
+    let header =
+        HashedBlockHeader::with_expected_hash(header.inner, header.hash).map_err(|_| BlockHeaderError::Hash)?;
     if selector.number().is_some_and(|number| number != header.number()) {
-        return Err(HeaderError::Number);
+        return Err(BlockHeaderError::Number);
     }
-    let block = header.block().ok_or(HeaderError::Time)?;
+    let block = header.block().ok_or(BlockHeaderError::Time)?;
     Ok((header, block))
 }
 
@@ -43,12 +47,12 @@ mod tests {
             let inner = alloy_consensus::Header { number, timestamp, ..Default::default() };
             Header { hash: inner.hash_slow(), inner, total_difficulty: None, size: None }
         };
-        let why = |header, selector| checked(header, selector).err();
+        let why = |header, selector| check_header(header, selector).err();
         assert_eq!(why(Some(stated(7, 1)), BlockSelector::Number(7)), None);
-        assert_eq!(why(None, BlockSelector::Finalized), Some(HeaderError::Missing));
+        assert_eq!(why(None, BlockSelector::Finalized), Some(BlockHeaderError::Missing));
         let lie = Header { hash: B256::repeat_byte(1), ..stated(7, 1) };
-        assert_eq!(why(Some(lie), BlockSelector::Finalized), Some(HeaderError::Hash));
-        assert_eq!(why(Some(stated(8, 1)), BlockSelector::Number(7)), Some(HeaderError::Number));
-        assert_eq!(why(Some(stated(7, u64::MAX)), BlockSelector::Number(7)), Some(HeaderError::Time));
+        assert_eq!(why(Some(lie), BlockSelector::Finalized), Some(BlockHeaderError::Hash));
+        assert_eq!(why(Some(stated(8, 1)), BlockSelector::Number(7)), Some(BlockHeaderError::Number));
+        assert_eq!(why(Some(stated(7, u64::MAX)), BlockSelector::Number(7)), Some(BlockHeaderError::Time));
     }
 }

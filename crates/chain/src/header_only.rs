@@ -4,30 +4,34 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use clresolve_core::reading::{Block, BlockSelector};
-use clresolve_state::HashedHeader;
+use clresolve_core::reading::{BlockSelector, ChainBlock};
+use clresolve_state::HashedBlockHeader;
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{Attestation, ChainIdentity, Observation};
-use crate::failure::Failure;
-use crate::poll::Votable;
+use crate::exchange::{ChainIdentity, EndpointAttestation, EndpointObservation};
+use crate::failure::EndpointFailure;
+use crate::poll::QuorumQuery;
 
-pub(crate) struct HeaderOnly;
+pub(crate) struct BlockHeaderQuery;
 
 #[async_trait]
-impl Votable for HeaderOnly {
-    type Vote = HashedHeader;
+impl QuorumQuery for BlockHeaderQuery {
+    type Vote = HashedBlockHeader;
 
-    async fn ask_at_own_block(
+    async fn observe_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Observation<HashedHeader>, Failure> {
+    ) -> Result<EndpointObservation<HashedBlockHeader>, EndpointFailure> {
         endpoint.observe_header(selector, identity).await
     }
 
-    async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<HashedHeader>, Failure> {
+    async fn attest_block(
+        &self,
+        endpoint: &RpcEndpoint,
+        block: &ChainBlock,
+    ) -> Result<EndpointAttestation<HashedBlockHeader>, EndpointFailure> {
         endpoint.attest_header(block).await
     }
 }

@@ -1,28 +1,28 @@
-//! [`HeaderSource`]: supplies the header that a state proof trusts.
+//! [`BlockHeaderSource`]: supplies the header that a state proof trusts.
 
 use alloy_rpc_types_eth::BlockId;
 use async_trait::async_trait;
 use clresolve_core::light_client::LightClientProof;
-use clresolve_core::reading::{Block, BlockSelector, ChainError, Grade, Proof};
-use clresolve_state::HashedHeader;
+use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, ProofGrade, ProofStrength};
+use clresolve_state::HashedBlockHeader;
 
 use crate::request::tag;
 
 /// Selects the chain's block. This is all that a state proof trusts. A quorum of endpoints is one possible source
-/// ([`QuorumHeaders`](crate::QuorumHeaders)), a light client of the beacon chain is another
-/// ([`ConsensusHeaders`](crate::ConsensusHeaders)).
+/// ([`QuorumHeaderSource`](crate::QuorumHeaderSource)), a light client of the beacon chain is another
+/// ([`ConsensusHeaderSource`](crate::ConsensusHeaderSource)).
 #[async_trait]
-pub trait HeaderSource: Send + Sync {
+pub trait BlockHeaderSource: Send + Sync {
     /// The header of the block that `selector` selects.
-    async fn head(&self, selector: BlockSelector) -> Result<Head, ChainError>;
+    async fn select_header(&self, selector: BlockSelector) -> Result<VouchedBlockHeader, ChainError>;
 
     /// Under which id to prefetch the state of that block before its header is known.
-    async fn block_id(&self, selector: BlockSelector) -> Result<BlockId, ChainError> {
+    async fn prefetch_block_id(&self, selector: BlockSelector) -> Result<BlockId, ChainError> {
         Ok(tag(selector).into())
     }
 
     /// What proves the block's header to others. `None` if operators vouch for it.
-    async fn proof_of(&self, _block: &Block) -> Result<Option<LightClientProof>, ChainError> {
+    async fn fetch_header_proof(&self, _block: &ChainBlock) -> Result<Option<LightClientProof>, ChainError> {
         Ok(None)
     }
 
@@ -35,13 +35,13 @@ pub trait HeaderSource: Send + Sync {
 
 /// A header and the endpoints that vouch for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct VouchedBlockHeader {
     /// The header.
-    pub header: HashedHeader,
+    pub header: HashedBlockHeader,
     /// Its block.
-    pub block: Block,
+    pub block: ChainBlock,
     /// The grade of what is computed from state that is proven against the header.
-    pub grade: Grade,
+    pub grade: ProofGrade,
     /// Number of operators asked.
     pub asked: u32,
     /// Number of operators that have this block.
@@ -56,10 +56,10 @@ pub struct Head {
     pub failed_endpoints: Vec<(String, String)>,
 }
 
-impl Head {
+impl VouchedBlockHeader {
     /// The proof of what is computed from state that is proven against the header.
-    pub(crate) const fn proof(&self) -> Proof {
-        Proof { grade: self.grade, asked: self.asked, agreed: self.agreed, own: self.own }
+    pub(crate) const fn proof(&self) -> ProofStrength {
+        ProofStrength { grade: self.grade, asked: self.asked, agreed: self.agreed, own: self.own }
     }
 
     /// Whether the endpoint contradicts this block or failed to return it.

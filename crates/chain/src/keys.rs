@@ -6,7 +6,7 @@ use url::Url;
 const MIN_KEY_BYTES: usize = 8;
 
 /// Removes parts of an endpoint's URL, which may be API keys, from text sent by the endpoint.
-pub(crate) fn without_keys(url: &Url, text: &str) -> String {
+pub(crate) fn redact_url_keys(url: &Url, text: &str) -> String {
     let segments = url.path_segments().into_iter().flatten();
     let query = url.query().unwrap_or_default().split(['&', '=']);
     let user = [url.username(), url.password().unwrap_or_default()];

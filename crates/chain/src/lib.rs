@@ -1,10 +1,10 @@
 //! Reads ENS names from an Ethereum chain through JSON-RPC endpoints, at one pinned block.
 //!
-//! [`Chain`] is the interface that the resolver uses. [`RpcChain`] trusts what the endpoints state; [`ProvenChain`]
-//! executes calls locally over state that is proven against a block header, which a quorum of endpoints or a
-//! [`LightClient`] of the beacon chain vouches for. "The name or record does not exist"
-//! ([`Answer::Unregistered`](clresolve_core::reading::Answer::Unregistered), [`Record::Absent`]) and "the chain could
-//! not be read" ([`ChainError`]) are different types.
+//! [`EnsReader`] is the interface that the resolver uses. [`RpcEnsReader`] trusts what the endpoints state;
+//! [`ProvenEnsReader`] executes calls locally over state that is proven against a block header, which a quorum of
+//! endpoints or a [`LightClient`] of the beacon chain vouches for. "The name or record does not exist"
+//! ([`EnsAnswer::Unregistered`](clresolve_core::reading::EnsAnswer::Unregistered), [`TextRecord::Absent`]) and "the
+//! chain could not be read" ([`ChainError`]) are different types.
 
 mod agent_registry;
 mod answers;
@@ -65,42 +65,43 @@ use std::sync::Arc;
 
 use alloy_primitives::Bytes;
 use async_trait::async_trait;
-use clresolve_core::cause::LocalLimit;
+use clresolve_core::cause::LocalLimitError;
 use clresolve_core::light_client::LightClientProof;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Block, BlockSelector, ChainError, Holding, Proof, Reading};
-use clresolve_core::records::{Key, Record};
-use clresolve_state::Recording;
+use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, NameReading, OwnerReading, ProofStrength};
+use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_state::StateProofRecorder;
 use metrics::counter;
 
-pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
+pub use self::agent_registry::{AgentRegistryError, AgentRegistryReader, AgentRegistryReading};
 pub use self::beacon_metrics::{
     BEACON_FINALIZED_TIME, BEACON_LIES, BEACON_OPTIMISTIC_TIME, BEACON_PARTICIPATION, BEACON_REFUSED,
 };
-pub use self::capabilities::Capabilities;
+pub use self::capabilities::EndpointCapabilities;
 #[cfg(feature = "state-proof")]
-pub use self::consensus_headers::ConsensusHeaders;
-pub use self::endpoint::{ANSWERS_REFUSED, Endpoint, has_public_name};
+pub use self::consensus_headers::ConsensusHeaderSource;
+pub use self::endpoint::{ANSWERS_REFUSED, RpcEndpointSettings, has_public_name};
 pub use self::head::{ChainHead, MAX_STEP_BACK};
 pub use self::head_age::{HEADS_REFUSED, MAX_AHEAD};
-pub use self::head_reader::{AtHead, HeadReader, Heads};
+pub use self::head_reader::{ChainHeadReader, NameHeadState, QuorumHeadReader};
 #[cfg(feature = "state-proof")]
-pub use self::header_source::{Head, HeaderSource};
+pub use self::header_source::{BlockHeaderSource, VouchedBlockHeader};
 #[cfg(feature = "state-proof")]
 pub use self::light_client::{
-    BEACON_ACCEPT, BeaconEndpoint, BeaconEndpointStatus, BeaconGet, BeaconResponse, HeaderStatus, LightClient,
-    LightClientConfig, LightClientStatus, Participation, SetAside,
+    BEACON_ACCEPT, BeaconEndpointDemotion, BeaconEndpointSettings, BeaconEndpointStatus, BeaconHttpTransport,
+    BeaconResponse, LightClient, LightClientConfig, LightClientHeaderStatus, LightClientStatus,
+    SyncCommitteeParticipation,
 };
-pub use self::name_finder::{FoundNames, NameFinder, Spellings, WantedNames};
-pub use self::pool::{ChainConfig, Clock};
+pub use self::name_finder::{FoundNames, NameFinder, NameSearchScope, NamehashPreimages};
+pub use self::pool::{ChainReaderConfig, TimeSource};
 #[cfg(feature = "state-proof")]
-pub use self::proven_chain::ProvenChain;
+pub use self::proven_chain::ProvenEnsReader;
 #[cfg(feature = "state-proof")]
-pub use self::proven_heads::ProvenHeads;
+pub use self::proven_heads::ProvenHeadReader;
 #[cfg(feature = "state-proof")]
-pub use self::quorum_headers::QuorumHeaders;
-pub use self::rpc_chain::RpcChain;
-pub use self::transactions::{SeenTransaction, TransactionReader};
+pub use self::quorum_headers::QuorumHeaderSource;
+pub use self::rpc_chain::RpcEnsReader;
+pub use self::transactions::{AgreedTransaction, TransactionReader};
 #[cfg(feature = "state-proof")]
 pub use clresolve_beacon::ChainSpec;
 
@@ -109,35 +110,40 @@ pub const RPC_LIES: &str = "clresolve_rpc_lies_total";
 
 /// A source of ENS readings.
 #[async_trait]
-pub trait Chain: Send + Sync {
+pub trait EnsReader: Send + Sync {
     /// Reads `name` at the block that `block` selects: the text records that a resolution needs and, if this chain is
     /// configured for it, the name's payment records.
-    async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
-        self.read_keys(name, block, &Key::ALL).await
+    async fn read_name(&self, name: &EnsName, block: BlockSelector) -> Result<NameReading, ChainError> {
+        self.read_selected_records(name, block, &RecordKey::ALL).await
     }
 
-    /// Like [`Chain::read`], but reads only the records under `keys`.
-    async fn read_keys(
+    /// Like [`EnsReader::read_name`], but reads only the records under `keys`.
+    async fn read_selected_records(
         &self,
         name: &EnsName,
         block: BlockSelector,
-        keys: &'static [Key],
-    ) -> Result<Reading, ChainError>;
+        keys: &'static [RecordKey],
+    ) -> Result<NameReading, ChainError>;
 
     /// Reads the address and holder of `owner` (the name in `cl.owner`) at the block of an earlier reading. Asks the
     /// `endpoints` (labels) that produced that reading, since no others have been vouched for.
-    async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError>;
+    async fn read_holding(
+        &self,
+        owner: &EnsName,
+        block: &ChainBlock,
+        endpoints: &[String],
+    ) -> Result<OwnerReading, ChainError>;
 
     /// Reads further text records of `name` at the block of an earlier reading, from the `endpoints` (labels) that
     /// produced it. Returns one record per entry of `keys`. These records are never proven, even if readings are.
-    async fn texts(
+    async fn read_texts_at_block(
         &self,
         _name: &EnsName,
-        _block: &Block,
+        _block: &ChainBlock,
         _endpoints: &[String],
         _keys: &[String],
-    ) -> Result<Vec<Record>, ChainError> {
-        Err(ChainError::LocalLimit(LocalLimit::FurtherRecords))
+    ) -> Result<Vec<TextRecord>, ChainError> {
+        Err(ChainError::LocalLimit(LocalLimitError::FurtherRecords))
     }
 
     /// Reads text records of `name` under arbitrary keys, at the block that `block` selects and at the newest block,
@@ -148,41 +154,41 @@ pub trait Chain: Send + Sync {
         _name: &EnsName,
         _block: BlockSelector,
         _keys: &[String],
-    ) -> Result<TextReading, ChainError> {
-        Err(ChainError::LocalLimit(LocalLimit::FurtherRecords))
+    ) -> Result<TextRecordsReading, ChainError> {
+        Err(ChainError::LocalLimit(LocalLimitError::FurtherRecords))
     }
 
     /// Fetches the RLP of the header with the hash of `block` from any of these `endpoints` (labels). Returns `None` if
     /// no endpoint supplies bytes with that hash.
-    async fn header(&self, _block: &Block, _endpoints: &[String]) -> Option<Bytes> {
+    async fn fetch_header_rlp(&self, _block: &ChainBlock, _endpoints: &[String]) -> Option<Bytes> {
         None
     }
 
     /// What proves the header of a finalized block to others. `None` if operators vouch for it.
-    async fn header_proof(&self, _block: &Block) -> Result<Option<LightClientProof>, ChainError> {
+    async fn fetch_header_proof(&self, _block: &ChainBlock) -> Result<Option<LightClientProof>, ChainError> {
         Ok(None)
     }
 
     /// Returns the same chain with a recorder for the proofs of its readings, or `None` if this chain proves nothing.
-    fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {
+    fn with_proof_recorder(&self) -> Option<(Arc<dyn EnsReader>, Arc<StateProofRecorder>)> {
         None
     }
 }
 
 /// Text records under keys that a resolution does not need.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TextReading {
+pub struct TextRecordsReading {
     /// The block at which the records were read.
-    pub block: Block,
+    pub block: ChainBlock,
     /// The records at that block.
-    pub records: Vec<Record>,
+    pub records: Vec<TextRecord>,
     /// The records at the newest block. `None` if the block was chosen by number or is itself the newest.
-    pub latest: Option<Result<Vec<Record>, ChainError>>,
+    pub latest: Option<Result<Vec<TextRecord>, ChainError>>,
     /// How far the endpoints vouch for the records.
-    pub proof: Proof,
+    pub proof: ProofStrength,
 }
 
 /// Counts an answer that a proof or the other endpoints contradict.
-fn rpc_lied(label: &str) {
+fn count_rpc_lie(label: &str) {
     counter!(RPC_LIES, "endpoint" => label.to_owned()).increment(1);
 }

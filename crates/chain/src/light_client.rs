@@ -19,20 +19,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use clresolve_beacon::{LightClientProof, VerifiedHeader};
-use clresolve_core::reading::{BlockSelector, ChainError, HeaderFault};
+use clresolve_beacon::{LightClientProof, VerifiedBeaconHeader};
+use clresolve_core::reading::{BlockSelector, ChainError, LightClientHeaderError};
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::Timestamp;
 use tokio::task::{AbortHandle, JoinError};
 use tokio::time::Instant;
 
-pub use self::config::{BeaconEndpoint, LightClientConfig};
-pub use self::http::{BEACON_ACCEPT, BeaconGet, BeaconResponse};
-pub use self::status::{BeaconEndpointStatus, HeaderStatus, LightClientStatus, Participation, SetAside};
+pub use self::config::{BeaconEndpointSettings, LightClientConfig};
+pub use self::http::{BEACON_ACCEPT, BeaconHttpTransport, BeaconResponse};
+pub use self::status::{
+    BeaconEndpointDemotion, BeaconEndpointStatus, LightClientHeaderStatus, LightClientStatus,
+    SyncCommitteeParticipation,
+};
 
-use self::follower::{Background, Follower};
-use self::verified::{Currency, Verified, Wanted, seconds};
-use crate::pool::Clock;
+use self::follower::{BackgroundBeaconRequests, BeaconChainFollower};
+use self::verified::{HeaderFinality, HeaderFreshness, LightClientSnapshot, unix_seconds};
+use crate::pool::TimeSource;
 
 /// Minimum time between two synchronizations if the first one failed. It bounds the load of questions on endpoints that
 /// do not answer.
@@ -40,35 +43,35 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// A light client of the beacon chain. One per process and network.
 pub struct LightClient {
-    follower: Arc<Follower>,
-    syncing: Mutex<Option<Synchronization>>,
+    follower: Arc<BeaconChainFollower>,
+    syncing: Mutex<Option<SharedSyncTask>>,
     /// Requests that may outlive a synchronization, locked by the synchronization in progress. No task of the follower
     /// owns them, so dropping the light client ends them all.
-    background: Arc<tokio::sync::Mutex<Background>>,
+    background: Arc<tokio::sync::Mutex<BackgroundBeaconRequests>>,
 }
 
 /// The outcome of a synchronization, for all callers that wait for it.
-type SyncOutcome = Shared<BoxFuture<'static, Result<(), HeaderFault>>>;
+type SharedSyncFuture = Shared<BoxFuture<'static, Result<(), LightClientHeaderError>>>;
 
 /// A synchronization that all callers share and that no single caller owns. Dropping this ends it.
-struct Synchronization {
+struct SharedSyncTask {
     task: AbortHandle,
     began: Instant,
-    outcome: SyncOutcome,
+    outcome: SharedSyncFuture,
 }
 
 impl LightClient {
     /// A light client that sends requests through `http`, the client for the operator's URLs. Sends none yet.
-    pub fn new(config: LightClientConfig, http: Arc<dyn BeaconGet>, clock: Clock) -> Self {
-        Self::with_follower(Follower::new(config, &http, clock))
+    pub fn new(config: LightClientConfig, http: Arc<dyn BeaconHttpTransport>, clock: TimeSource) -> Self {
+        Self::with_follower(BeaconChainFollower::new(config, &http, clock))
     }
 
     /// As [`LightClient::new`], but never writes the file. For examinations, which may run as another user.
-    pub fn observer(config: LightClientConfig, http: Arc<dyn BeaconGet>, clock: Clock) -> Self {
-        Self::with_follower(Follower::new(config, &http, clock).observing())
+    pub fn new_read_only(config: LightClientConfig, http: Arc<dyn BeaconHttpTransport>, clock: TimeSource) -> Self {
+        Self::with_follower(BeaconChainFollower::new(config, &http, clock).into_read_only())
     }
 
-    fn with_follower(follower: Follower) -> Self {
+    fn with_follower(follower: BeaconChainFollower) -> Self {
         Self { follower: Arc::new(follower), syncing: Mutex::default(), background: Arc::default() }
     }
 
@@ -82,23 +85,23 @@ impl LightClient {
     ///
     /// # Errors
     /// [`ChainError::HeaderUnproven`].
-    pub async fn header(&self, selector: BlockSelector) -> Result<VerifiedHeader, ChainError> {
+    pub async fn verified_header(&self, selector: BlockSelector) -> Result<VerifiedBeaconHeader, ChainError> {
         let wanted = match selector {
-            BlockSelector::Finalized | BlockSelector::Safe => Wanted::Finalized,
-            BlockSelector::Latest => Wanted::Optimistic,
+            BlockSelector::Finalized | BlockSelector::Safe => HeaderFinality::Finalized,
+            BlockSelector::Latest => HeaderFinality::Optimistic,
             BlockSelector::Number(_) | BlockSelector::Pinned(_) => {
-                return Err(ChainError::HeaderUnproven(HeaderFault::Block(selector.to_string())));
+                return Err(ChainError::HeaderUnproven(LightClientHeaderError::Block(selector.to_string())));
             }
         };
-        match self.current(wanted) {
-            Some((Currency::Fresh, verified)) => return Ok(verified.header(wanted)),
-            Some((Currency::Usable, verified)) => {
-                drop(self.synchronized());
+        match self.current_snapshot(wanted) {
+            Some((HeaderFreshness::Fresh, verified)) => return Ok(verified.header(wanted)),
+            Some((HeaderFreshness::Usable, verified)) => {
+                drop(self.join_synchronization());
                 return Ok(verified.header(wanted));
             }
             _ => {}
         }
-        Ok(self.asked(wanted).await?.header(wanted))
+        Ok(self.synchronized_snapshot(wanted).await?.header(wanted))
     }
 
     /// Asks the endpoints for the newest header, unless none can be newer than the known one. Returns the header with
@@ -106,11 +109,11 @@ impl LightClient {
     ///
     /// # Errors
     /// [`ChainError::HeaderUnproven`].
-    pub async fn newest(&self) -> Result<(VerifiedHeader, Timestamp), ChainError> {
+    pub async fn fetch_newest_header(&self) -> Result<(VerifiedBeaconHeader, Timestamp), ChainError> {
         let (spec, now) = (self.follower.spec(), self.follower.now());
-        let verified = match self.follower.verified().filter(|verified| verified.is_head(spec, now)) {
+        let verified = match self.follower.snapshot().filter(|verified| verified.is_head(spec, now)) {
             Some(verified) => verified,
-            None => self.asked(Wanted::Optimistic).await?,
+            None => self.synchronized_snapshot(HeaderFinality::Optimistic).await?,
         };
         Ok((verified.optimistic, verified.newest_at(spec, self.follower.now())))
     }
@@ -120,8 +123,8 @@ impl LightClient {
         let (follower, now) = (&self.follower, self.follower.now());
         LightClientStatus {
             checkpoint: follower.config.checkpoint,
-            checkpoint_age: follower.checkpoint_slot().map(|slot| follower.spec().slot_age(slot, seconds(now))),
-            headers: follower.verified().map(|verified| verified.status(follower.spec(), now)),
+            checkpoint_age: follower.checkpoint_slot().map(|slot| follower.spec().slot_age(slot, unix_seconds(now))),
+            headers: follower.snapshot().map(|verified| verified.status(follower.spec(), now)),
             endpoints: follower.endpoints.iter().map(|endpoint| endpoint.status()).collect(),
         }
     }
@@ -132,50 +135,52 @@ impl LightClient {
     /// # Errors
     /// [`ChainError::HeaderUnproven`] if the block is none of those that were finalized lately, or no endpoint has the
     /// data.
-    pub async fn proof_of(&self, block_hash: B256) -> Result<LightClientProof, ChainError> {
-        self.follower.proof_of(block_hash).await.map_err(ChainError::HeaderUnproven)
+    pub async fn prove_finality(&self, block_hash: B256) -> Result<LightClientProof, ChainError> {
+        self.follower.prove_finality(block_hash).await.map_err(ChainError::HeaderUnproven)
     }
 
     /// The verified headers after a synchronization. If it fails, only if the wanted header is still usable.
-    async fn asked(&self, wanted: Wanted) -> Result<Verified, ChainError> {
-        let outcome = self.synchronized().await;
-        match (self.current(wanted), outcome) {
-            (Some((_, verified)), Ok(())) | (Some((Currency::Fresh | Currency::Usable, verified)), _) => Ok(verified),
+    async fn synchronized_snapshot(&self, wanted: HeaderFinality) -> Result<LightClientSnapshot, ChainError> {
+        let outcome = self.join_synchronization().await;
+        match (self.current_snapshot(wanted), outcome) {
+            (Some((_, verified)), Ok(())) | (Some((HeaderFreshness::Fresh | HeaderFreshness::Usable, verified)), _) => {
+                Ok(verified)
+            }
             (_, Err(fault)) => Err(ChainError::HeaderUnproven(fault)),
-            (None, Ok(())) => Err(ChainError::HeaderUnproven(self.follower.fault())),
+            (None, Ok(())) => Err(ChainError::HeaderUnproven(self.follower.endpoints_fault())),
         }
     }
 
-    fn current(&self, wanted: Wanted) -> Option<(Currency, Verified)> {
-        let verified = self.follower.verified()?;
-        Some((verified.currency(wanted, self.follower.spec(), self.follower.now()), verified))
+    fn current_snapshot(&self, wanted: HeaderFinality) -> Option<(HeaderFreshness, LightClientSnapshot)> {
+        let verified = self.follower.snapshot()?;
+        Some((verified.header_freshness(wanted, self.follower.spec(), self.follower.now()), verified))
     }
 
     /// The outcome of a synchronization: the one under way, or else a new one. One that failed is repeated after
     /// [`PAUSE`] at the earliest.
-    fn synchronized(&self) -> SyncOutcome {
+    fn join_synchronization(&self) -> SharedSyncFuture {
         let mut syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_shared = |last: &&Synchronization| !last.task.is_finished() || last.has_failed_lately();
+        let is_shared = |last: &&SharedSyncTask| !last.task.is_finished() || last.has_failed_lately();
         if let Some(last) = syncing.as_ref().filter(is_shared) {
             return last.outcome.clone();
         }
         let (follower, background) = (Arc::clone(&self.follower), Arc::clone(&self.background));
         let task = tokio::spawn(async move { follower.sync(&mut *background.lock().await).await });
         let abort = task.abort_handle();
-        let broken_off = |error: JoinError| Err(HeaderFault::Refused(error.to_string()));
+        let broken_off = |error: JoinError| Err(LightClientHeaderError::Refused(error.to_string()));
         let outcome = task.map(move |ended| ended.unwrap_or_else(broken_off)).boxed().shared();
-        *syncing = Some(Synchronization { task: abort, began: Instant::now(), outcome: outcome.clone() });
+        *syncing = Some(SharedSyncTask { task: abort, began: Instant::now(), outcome: outcome.clone() });
         outcome
     }
 }
 
-impl Synchronization {
+impl SharedSyncTask {
     fn has_failed_lately(&self) -> bool {
         self.began.elapsed() < PAUSE && matches!(self.outcome.peek(), Some(Err(_)))
     }
 }
 
-impl Drop for Synchronization {
+impl Drop for SharedSyncTask {
     fn drop(&mut self) {
         self.task.abort();
     }

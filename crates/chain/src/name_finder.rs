@@ -21,17 +21,17 @@ use alloy_transport::{TransportError, TransportErrorKind};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::EndpointRecordKey;
 use clresolve_core::reading::BlockSelector;
-use clresolve_core::records::Key;
-use clresolve_state::{Contracts, name_wrapper};
+use clresolve_core::records::RecordKey;
+use clresolve_state::{EnsContractAddresses, name_wrapper};
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::endpoint::RpcEndpoint;
-use crate::failure::Failure;
-use crate::pool::ChainConfig;
+use crate::failure::EndpointFailure;
+use crate::pool::ChainReaderConfig;
 use crate::request::eth_call;
-use crate::transport::{HttpPost, PostError, TransportFault};
+use crate::transport::{EndpointTransportError, HttpRequestError, RpcHttpTransport};
 
 /// Maximum number of nodes accepted from one endpoint, about 10 MB: far more than there are agents, and few enough to
 /// audit in minutes. It stops an endpoint that invents names endlessly.
@@ -73,12 +73,12 @@ const MAX_LEVELS: usize = 8;
 pub struct NameFinder {
     endpoints: Vec<RpcEndpoint>,
     chain_id: u64,
-    contracts: Contracts,
+    contracts: EnsContractAddresses,
 }
 
 /// Which names to find.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WantedNames {
+pub enum NameSearchScope {
     /// Names for which a record with a `cl.` key was set in these blocks. Without a last block, the search ends at the
     /// finalized block.
     Changed {
@@ -104,20 +104,21 @@ pub struct FoundNames {
 
 /// The spellings of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spellings {
+pub struct NamehashPreimages {
     /// The names that endpoints know, by node.
     pub names: BTreeMap<B256, EnsName>,
     /// The number of nodes about which no endpoint answered in time.
     pub unanswered: usize,
 }
 
-struct Unanswered;
+struct PreimageLookupError;
 
 impl NameFinder {
     /// A finder that asks every endpoint of `config`. Requests go through `http`, the client for the operator's URLs.
-    pub fn new(config: &ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
-        let endpoint =
-            |endpoint: &crate::Endpoint| RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout);
+    pub fn new(config: &ChainReaderConfig, http: &Arc<dyn RpcHttpTransport>) -> Self {
+        let endpoint = |endpoint: &crate::RpcEndpointSettings| {
+            RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout)
+        };
         Self {
             endpoints: config.endpoints.iter().map(endpoint).collect(),
             chain_id: config.chain_id,
@@ -126,12 +127,12 @@ impl NameFinder {
     }
 
     /// Asks all endpoints and merges their results.
-    pub async fn find(&self, wanted: &WantedNames) -> FoundNames {
-        let told = join_all(self.endpoints.iter().map(|endpoint| self.ask(endpoint, wanted))).await;
+    pub async fn find_names(&self, wanted: &NameSearchScope) -> FoundNames {
+        let told = join_all(self.endpoints.iter().map(|endpoint| self.search_endpoint(endpoint, wanted))).await;
         let mut found = FoundNames::default();
-        for (endpoint, Telling { nodes, last, failure }) in self.endpoints.iter().zip(told) {
+        for (endpoint, EndpointFoundNames { nodes, last, failure }) in self.endpoints.iter().zip(told) {
             for (node, block) in nodes {
-                see(&mut found.nodes, node, block);
+                record_last_block(&mut found.nodes, node, block);
             }
             match failure {
                 None => found.told.push((endpoint.label.clone(), last)),
@@ -142,29 +143,29 @@ impl NameFinder {
     }
 
     /// Looks up the spellings of these nodes, as stored in the NameWrapper.
-    pub async fn spellings(&self, nodes: BTreeSet<B256>) -> Spellings {
+    pub async fn fetch_spellings(&self, nodes: BTreeSet<B256>) -> NamehashPreimages {
         let until = Instant::now() + MAX_TIME;
-        let ask = async |node| (node, timeout_at(until, self.spelling(node)).await);
+        let ask = async |node| (node, timeout_at(until, self.fetch_spelling(node)).await);
         let mut asked = pin!(stream::iter(nodes).map(ask).buffer_unordered(SPELT_AT_ONCE));
-        let mut found = Spellings::default();
+        let mut found = NamehashPreimages::default();
         while let Some((node, answer)) = asked.next().await {
             match answer {
                 Ok(Ok(Some(name))) => drop(found.names.insert(node, name)),
                 Ok(Ok(None)) => {}
-                Ok(Err(Unanswered)) | Err(_) => found.unanswered += 1,
+                Ok(Err(PreimageLookupError)) | Err(_) => found.unanswered += 1,
             }
         }
         found
     }
 
     /// The name of a node, from the first endpoint that knows it. `None` if no endpoint knows it.
-    async fn spelling(&self, node: B256) -> Result<Option<EnsName>, Unanswered> {
+    async fn fetch_spelling(&self, node: B256) -> Result<Option<EnsName>, PreimageLookupError> {
         let call = eth_call(self.contracts.name_wrapper, name_wrapper::spelling_call(node));
-        let mut answer = Err(Unanswered);
+        let mut answer = Err(PreimageLookupError);
         for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.is_identified()) {
             let asked = endpoint.rpc.request::<_, Bytes>("eth_call", (call.clone(), BlockId::finalized())).await;
             let Ok(data) = asked else { continue };
-            if let Some(name) = name_wrapper::spelling(&data, node) {
+            if let Some(name) = name_wrapper::decode_spelling(&data, node) {
                 return Ok(Some(name));
             }
             answer = Ok(None);
@@ -172,48 +173,48 @@ impl NameFinder {
         answer
     }
 
-    async fn ask(&self, endpoint: &RpcEndpoint, wanted: &WantedNames) -> Telling {
-        let mut reader = LogReader { endpoint, requests: MAX_REQUESTS, telling: Telling::default() };
-        let read = timeout(MAX_TIME, reader.read(wanted, self)).await;
+    async fn search_endpoint(&self, endpoint: &RpcEndpoint, wanted: &NameSearchScope) -> EndpointFoundNames {
+        let mut reader = EventLogReader { endpoint, requests: MAX_REQUESTS, telling: EndpointFoundNames::default() };
+        let read = timeout(MAX_TIME, reader.read_names(wanted, self)).await;
         let failure = match read {
             Ok(Ok(())) => reader.telling.failure.take(),
             Ok(Err(failure)) => Some(failure.to_string()),
-            Err(_) => Some(takes_longer_than(MAX_TIME)),
+            Err(_) => Some(timeout_message(MAX_TIME)),
         };
-        Telling { failure, ..reader.telling }
+        EndpointFoundNames { failure, ..reader.telling }
     }
 }
 
-fn takes_longer_than(time: Duration) -> String {
+fn timeout_message(time: Duration) -> String {
     format!("it takes longer than {} s", time.as_secs())
 }
 
 #[derive(Default)]
-struct Telling {
+struct EndpointFoundNames {
     nodes: BTreeMap<B256, u64>,
     last: u64,
     failure: Option<String>,
 }
 
-struct LogReader<'a> {
+struct EventLogReader<'a> {
     endpoint: &'a RpcEndpoint,
     /// Number of requests left.
     requests: usize,
-    telling: Telling,
+    telling: EndpointFoundNames,
 }
 
-impl LogReader<'_> {
-    async fn read(&mut self, wanted: &WantedNames, finder: &NameFinder) -> Result<(), Failure> {
-        self.endpoint.show_chain(finder.chain_id).await?;
-        let finalized = self.endpoint.header(BlockSelector::Finalized).await?.1.number;
+impl EventLogReader<'_> {
+    async fn read_names(&mut self, wanted: &NameSearchScope, finder: &NameFinder) -> Result<(), EndpointFailure> {
+        self.endpoint.check_chain_id(finder.chain_id).await?;
+        let finalized = self.endpoint.fetch_header(BlockSelector::Finalized).await?.1.number;
         match wanted {
-            WantedNames::Changed { first, last } => {
+            NameSearchScope::Changed { first, last } => {
                 self.telling.last = last.unwrap_or(finalized).min(finalized);
-                self.changed(*first..=self.telling.last).await;
+                self.read_changed_names(*first..=self.telling.last).await;
             }
-            WantedNames::Below(parent) => {
+            NameSearchScope::Below(parent) => {
                 self.telling.last = finalized;
-                self.below(parent.node(), finder.contracts.registry).await;
+                self.read_subnames(parent.node(), finder.contracts.registry).await;
             }
         }
         Ok(())
@@ -221,27 +222,27 @@ impl LogReader<'_> {
 
     /// Requests the records of known keys first, by the hashes of these keys, then the records of any key. Blocks
     /// filled with records of other keys thus hide none of the known ones.
-    async fn changed(&mut self, blocks: RangeInclusive<u64>) {
+    async fn read_changed_names(&mut self, blocks: RangeInclusive<u64>) {
         let signatures = TEXT_CHANGED.map(keccak256).to_vec();
-        let any_key = Search {
+        let any_key = EventLogSearch {
             filter: Filter::new(),
             with_values: Filter::event_signature::<Vec<B256>>,
             values: signatures.clone(),
         };
-        let known_keys = Search {
+        let known_keys = EventLogSearch {
             filter: Filter::new().event_signature(signatures),
             with_values: Filter::topic2::<Vec<B256>>,
-            values: known_keys(),
+            values: known_key_hashes(),
         };
         let of_known_keys =
-            self.records(&known_keys, blocks.clone(), &mut |telling, log| telling.note_record(log)).await;
+            self.read_record_logs(&known_keys, blocks.clone(), &mut |telling, log| telling.note_record(log)).await;
         self.requests = MAX_REQUESTS;
-        let mut note_agents = |telling: &mut Telling, log: &Log| {
-            if says_an_agents_key(log) {
+        let mut note_agents = |telling: &mut EndpointFoundNames, log: &Log| {
+            if has_agent_key(log) {
                 telling.note_record(log);
             }
         };
-        let of_others = self.records(&any_key, blocks, &mut note_agents).await;
+        let of_others = self.read_record_logs(&any_key, blocks, &mut note_agents).await;
         let of_others =
             of_others.map(|cause| format!("records of other keys than the specification's were not all read: {cause}"));
         let causes: Vec<_> = of_known_keys.into_iter().chain(of_others).collect();
@@ -249,45 +250,45 @@ impl LogReader<'_> {
     }
 
     /// Passes on each matching record, within the time of one search. Returns why records are missing, if any are.
-    async fn records(
+    async fn read_record_logs(
         &mut self,
-        search: &Search,
+        search: &EventLogSearch,
         blocks: RangeInclusive<u64>,
-        take: &mut TakeLog<'_>,
+        take: &mut EventLogHandler<'_>,
     ) -> Option<String> {
-        let read = timeout(MAX_SEARCH_TIME, self.logs(search, blocks, take)).await;
-        let gap = read.unwrap_or_else(|_| Some(takes_longer_than(MAX_SEARCH_TIME)));
+        let read = timeout(MAX_SEARCH_TIME, self.read_logs(search, blocks, take)).await;
+        let gap = read.unwrap_or_else(|_| Some(timeout_message(MAX_SEARCH_TIME)));
         self.telling.failure.take().or(gap)
     }
 
     /// Searches level by level. A name without an owner is not recorded, but its subnames are searched.
-    async fn below(&mut self, parent: B256, registry: Address) {
+    async fn read_subnames(&mut self, parent: B256, registry: Address) {
         let new_owner = Filter::new().address(registry).event_signature(keccak256("NewOwner(bytes32,bytes32,address)"));
         let blocks = 0..=self.telling.last;
         let mut seen = BTreeSet::from([parent]);
         let (mut level, mut gap) = (vec![parent], None);
         for _ in 0..MAX_LEVELS {
-            let mut owners: BTreeMap<B256, Ownership> = BTreeMap::new();
+            let mut owners: BTreeMap<B256, NameOwnershipChange> = BTreeMap::new();
             for parents in level.chunks(NODES_PER_REQUEST) {
-                let search = Search {
+                let search = EventLogSearch {
                     filter: new_owner.clone(),
                     with_values: Filter::topic1::<Vec<B256>>,
                     values: parents.to_vec(),
                 };
-                let mut note = |telling: &mut Telling, log: &Log| {
-                    let Some((node, ownership)) = Ownership::of(log) else { return };
+                let mut note = |telling: &mut EndpointFoundNames, log: &Log| {
+                    let Some((node, ownership)) = NameOwnershipChange::from_log(log) else { return };
                     if seen.len() + owners.len() > MAX_NODES && !owners.contains_key(&node) {
-                        return telling.fail(format!("it reports more than {MAX_NODES} names"));
+                        return telling.record_failure(format!("it reports more than {MAX_NODES} names"));
                     }
                     let known = owners.entry(node).or_insert(ownership);
                     *known = ownership.max(*known);
                 };
-                gap = gap.or(self.logs(&search, blocks.clone(), &mut note).await);
+                gap = gap.or(self.read_logs(&search, blocks.clone(), &mut note).await);
             }
             level = owners.keys().copied().filter(|node| seen.insert(*node)).collect();
-            for (node, Ownership { position: (block, _), is_held }) in owners {
+            for (node, NameOwnershipChange { position: (block, _), is_held }) in owners {
                 if is_held {
-                    self.telling.note(node, block);
+                    self.telling.note_node(node, block);
                 }
             }
             if level.is_empty() || self.telling.failure.is_some() {
@@ -295,17 +296,22 @@ impl LogReader<'_> {
             }
         }
         if !level.is_empty() {
-            self.telling.fail(format!("names are more than {MAX_LEVELS} levels below"));
+            self.telling.record_failure(format!("names are more than {MAX_LEVELS} levels below"));
         }
         if let Some(cause) = gap {
-            self.telling.fail(cause);
+            self.telling.record_failure(cause);
         }
     }
 
     /// Passes on each matching log of these blocks, newest blocks first. A refused range is split; a refused single
     /// block is split by values. Returns why a block is missing, if one is; the remaining blocks are still requested. A
     /// failure ends this search and all later ones.
-    async fn logs(&mut self, search: &Search, blocks: RangeInclusive<u64>, take: &mut TakeLog<'_>) -> Option<String> {
+    async fn read_logs(
+        &mut self,
+        search: &EventLogSearch,
+        blocks: RangeInclusive<u64>,
+        take: &mut EventLogHandler<'_>,
+    ) -> Option<String> {
         let mut open = vec![(blocks, search.values.clone())];
         let (mut refusals, mut first_cause) = (BTreeMap::<B256, usize>::new(), None);
         // Terminates: each iteration uses up a request or shrinks what is open, and it stops when no request is left.
@@ -314,31 +320,37 @@ impl LogReader<'_> {
             if blocks.is_empty() || values.is_empty() {
                 continue;
             }
-            match self.part(&search.filter(&values), &blocks).await {
+            match self.request_logs(&search.filter(&values), &blocks).await {
                 Ok(logs) => logs.iter().for_each(|log| take(&mut self.telling, log)),
-                Err(Refused::Range) => {
+                Err(EventLogRefusal::Range) => {
                     let (first, last) = (*blocks.start(), *blocks.end());
                     let middle = first + (last - first) / 2;
                     open.extend([(first..=middle, values.clone()), (middle + 1..=last, values)]);
                 }
-                Err(Refused::FullBlock(_)) if values.len() > 1 => {
+                Err(EventLogRefusal::FullBlock(_)) if values.len() > 1 => {
                     let others = values.split_off(values.len() / 2);
                     open.extend([(blocks.clone(), others), (blocks, values)]);
                 }
-                Err(Refused::FullBlock(cause) | Refused::LateBlock(cause)) => {
+                Err(EventLogRefusal::FullBlock(cause) | EventLogRefusal::LateBlock(cause)) => {
                     values.into_iter().for_each(|value| *refusals.entry(value).or_default() += 1);
                     first_cause.get_or_insert(cause);
                 }
-                Err(Refused::All(cause)) => self.telling.fail(cause),
+                Err(EventLogRefusal::All(cause)) => self.telling.record_failure(cause),
             }
         }
         first_cause
     }
 
     /// The logs of these blocks that match the filter, in one request.
-    async fn part(&mut self, filter: &Filter, blocks: &RangeInclusive<u64>) -> Result<Vec<Log>, Refused> {
+    async fn request_logs(
+        &mut self,
+        filter: &Filter,
+        blocks: &RangeInclusive<u64>,
+    ) -> Result<Vec<Log>, EventLogRefusal> {
         if self.requests == 0 {
-            return Err(Refused::All(format!("it returns the logs of few blocks at a time: {MAX_REQUESTS} requests")));
+            return Err(EventLogRefusal::All(format!(
+                "it returns the logs of few blocks at a time: {MAX_REQUESTS} requests"
+            )));
         }
         self.requests -= 1;
         let (first, last) = (*blocks.start(), *blocks.end());
@@ -350,13 +362,13 @@ impl LogReader<'_> {
         match self.endpoint.rpc.request::<_, Vec<Log>>("eth_getLogs", (part,)).await {
             Ok(logs) => Ok(logs.into_iter().filter(is_asked).collect()),
             Err(error) => {
-                let cause = self.endpoint.failure(&error);
+                let cause = self.endpoint.failure_of_error(&error);
                 let of_block = || format!("it does not give the logs of block {first}: {cause}");
-                Err(match (Failure::is_about_the_range(&error), is_late(&error), first == last) {
-                    (false, false, _) => Refused::All(cause.to_string()),
-                    (_, _, false) => Refused::Range,
-                    (true, _, true) => Refused::FullBlock(of_block()),
-                    (false, true, true) => Refused::LateBlock(of_block()),
+                Err(match (EndpointFailure::is_about_the_range(&error), is_timeout(&error), first == last) {
+                    (false, false, _) => EventLogRefusal::All(cause.to_string()),
+                    (_, _, false) => EventLogRefusal::Range,
+                    (true, _, true) => EventLogRefusal::FullBlock(of_block()),
+                    (false, true, true) => EventLogRefusal::LateBlock(of_block()),
                 })
             }
         }
@@ -364,30 +376,30 @@ impl LogReader<'_> {
 }
 
 /// Whether the request timed out. A range of fewer blocks may be faster.
-fn is_late(error: &TransportError) -> bool {
+fn is_timeout(error: &TransportError) -> bool {
     let RpcError::Transport(TransportErrorKind::Custom(cause)) = error else { return false };
-    matches!(cause.downcast_ref(), Some(TransportFault::Post(PostError::Timeout(_))))
+    matches!(cause.downcast_ref(), Some(EndpointTransportError::Post(HttpRequestError::Timeout(_))))
 }
 
 /// Logs to search for: those that match a filter and have one of these values in one topic.
-struct Search {
+struct EventLogSearch {
     filter: Filter,
     /// Adds the values to the filter, at that topic.
     with_values: fn(Filter, Vec<B256>) -> Filter,
     values: Vec<B256>,
 }
 
-impl Search {
+impl EventLogSearch {
     /// The filter for logs with one of these values.
     fn filter(&self, values: &[B256]) -> Filter {
         (self.with_values)(self.filter.clone(), values.to_vec())
     }
 }
 
-type TakeLog<'a> = dyn FnMut(&mut Telling, &Log) + Send + 'a;
+type EventLogHandler<'a> = dyn FnMut(&mut EndpointFoundNames, &Log) + Send + 'a;
 
 /// Why an endpoint did not return logs.
-enum Refused {
+enum EventLogRefusal {
     /// The range may be too long.
     Range,
     /// A single block may contain too many logs with these values.
@@ -399,57 +411,57 @@ enum Refused {
 }
 
 /// The hashes of the keys that an agent's records may have.
-fn known_keys() -> Vec<B256> {
-    let keys = Key::ALL.iter().chain(&Key::SIGNER).map(|key| key.as_str());
+fn known_key_hashes() -> Vec<B256> {
+    let keys = RecordKey::ALL.iter().chain(&RecordKey::SIGNER).map(|key| key.as_str());
     keys.chain([EndpointRecordKey::Runtime.as_str()]).map(keccak256).collect()
 }
 
 /// Whether the log of a text record contains the key of an agent's record in plain text. A key that does not match its
 /// hash in the topics is ignored; the oldest resolvers emit no hash.
-fn says_an_agents_key(log: &Log) -> bool {
+fn has_agent_key(log: &Log) -> bool {
     let key = first_bytes(&log.data().data).filter(|key| key.starts_with(AGENT_KEYS));
     key.is_some_and(|key| log.topics().get(2).is_none_or(|hash| *hash == keccak256(key)))
 }
 
-impl Telling {
+impl EndpointFoundNames {
     /// Records the node of a text record's log.
     fn note_record(&mut self, log: &Log) {
         if let ([_, node, ..], Some(block)) = (log.topics(), log.block_number) {
-            self.note(*node, block);
+            self.note_node(*node, block);
         }
     }
 
-    fn note(&mut self, node: B256, block: u64) {
+    fn note_node(&mut self, node: B256, block: u64) {
         let is_full = self.nodes.len() >= MAX_NODES && !clresolve_core::mutant!("nodes-without-end");
         if is_full && !self.nodes.contains_key(&node) {
-            return self.fail(format!("it reports more than {MAX_NODES} names"));
+            return self.record_failure(format!("it reports more than {MAX_NODES} names"));
         }
-        see(&mut self.nodes, node, block);
+        record_last_block(&mut self.nodes, node, block);
     }
 
     /// Records a failure. The first one is kept, since later ones may follow from it.
-    fn fail(&mut self, cause: String) {
+    fn record_failure(&mut self, cause: String) {
         self.failure.get_or_insert(cause);
     }
 }
 
 /// Records the last block with a log about a node.
-fn see(nodes: &mut BTreeMap<B256, u64>, node: B256, block: u64) {
+fn record_last_block(nodes: &mut BTreeMap<B256, u64>, node: B256, block: u64) {
     let last = nodes.entry(node).or_default();
     *last = block.max(*last);
 }
 
 /// Whether a name has an owner after a log. Ordered like the logs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Ownership {
+struct NameOwnershipChange {
     /// Block number, and log index within it.
     position: (u64, u64),
     is_held: bool,
 }
 
-impl Ownership {
+impl NameOwnershipChange {
     /// The node that a `NewOwner` log is about, and whether it has an owner from then on.
-    fn of(log: &Log) -> Option<(B256, Self)> {
+    fn from_log(log: &Log) -> Option<(B256, Self)> {
         let node = subnode(*log.topics().get(1)?, *log.topics().get(2)?);
         let is_held = log.data().data.iter().any(|byte| *byte != 0);
         Some((node, Self { position: (log.block_number?, log.log_index?), is_held }))
@@ -463,12 +475,12 @@ fn subnode(node: B256, label: B256) -> B256 {
 
 /// The `bytes` or `string` value whose offset is the first word.
 fn first_bytes(data: &[u8]) -> Option<&[u8]> {
-    let start = number(data, 0)?;
-    let length = number(data, start)?;
+    let start = decode_word(data, 0)?;
+    let length = decode_word(data, start)?;
     data.get(start.checked_add(32)?..)?.get(..length)
 }
 
-fn number(data: &[u8], at: usize) -> Option<usize> {
+fn decode_word(data: &[u8], at: usize) -> Option<usize> {
     let (high, low) = data.get(at..at.checked_add(32)?)?.split_last_chunk::<8>()?;
     let low = usize::try_from(u64::from_be_bytes(*low)).ok()?;
     high.iter().all(|byte| *byte == 0).then_some(low)

@@ -9,35 +9,39 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use async_trait::async_trait;
-use clresolve_core::cause::Unconnected;
-use clresolve_core::reading::{Block, BlockSelector, ChainError, Grade, GradeDemand, Proof, max_header_age};
-use clresolve_state::contracts::Findings;
+use clresolve_core::cause::HostConnectionError;
+use clresolve_core::reading::{
+    BlockSelector, ChainBlock, ChainError, ProofGrade, ProofGradeDemand, ProofStrength, max_header_age,
+};
+use clresolve_state::contracts::NameFindings;
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{Attestation, ChainIdentity, Observation};
-use crate::failure::Failure;
-use crate::fan_out::{Event, FanOut, Need, Plan};
-use crate::head_age::HeadAge;
-use crate::pool::{Clock, EndpointPool};
-use crate::query::Query;
-use crate::quorum::{Agreement, AtLatest, Lacking, QuorumCounter, QuorumStatus, Vote, VotePart};
+use crate::exchange::{ChainIdentity, EndpointAttestation, EndpointObservation};
+use crate::failure::EndpointFailure;
+use crate::fan_out::{FanOutEvent, FanOutNeed, FanOutPlan, RequestFanOut};
+use crate::head_age::HeadAgeLimit;
+use crate::pool::{EndpointPool, TimeSource};
+use crate::query::NameQuery;
+use crate::quorum::{
+    LatestVoteEndpoints, QuorumAgreement, QuorumAgreementGap, QuorumCounter, QuorumStatus, QuorumVote, QuorumVotePart,
+};
 
 /// Asks endpoints until enough of them agree on a block and its contents.
 ///
 /// # Errors
 /// [`ChainError`] if too few agree.
-pub(crate) async fn poll<Q: Votable>(
+pub(crate) async fn poll<Q: QuorumQuery>(
     pool: &EndpointPool,
     query: Arc<Q>,
     selector: BlockSelector,
-) -> Result<Consensus<Q::Vote>, ChainError> {
+) -> Result<QuorumResult<Q::Vote>, ChainError> {
     let mut poll = QuorumPoll::new(pool, query, selector);
-    poll.run().await;
+    poll.run_until_settled().await;
     match poll.count.counter.status() {
-        QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => Ok(poll.consensus(&agreement)),
+        QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => Ok(poll.into_result(&agreement)),
         QuorumStatus::Open { .. } => {
-            let error = poll.disagreement();
+            let error = poll.disagreement_error();
             poll.note_liars(None);
             Err(error)
         }
@@ -46,44 +50,52 @@ pub(crate) async fn poll<Q: Votable>(
 
 /// A query whose answers are counted as votes.
 #[async_trait]
-pub(crate) trait Votable: Send + Sync + 'static {
+pub(crate) trait QuorumQuery: Send + Sync + 'static {
     /// An endpoint's statement about a block.
-    type Vote: Vote + Clone + fmt::Display + Send + Sync + 'static;
+    type Vote: QuorumVote + Clone + fmt::Display + Send + Sync + 'static;
 
     /// Asks an endpoint about the block that it selects.
-    async fn ask_at_own_block(
+    async fn observe_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Observation<Self::Vote>, Failure>;
+    ) -> Result<EndpointObservation<Self::Vote>, EndpointFailure>;
 
     /// Asks an endpoint about a block that others reported.
-    async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Self::Vote>, Failure>;
+    async fn attest_block(
+        &self,
+        endpoint: &RpcEndpoint,
+        block: &ChainBlock,
+    ) -> Result<EndpointAttestation<Self::Vote>, EndpointFailure>;
 }
 
 #[async_trait]
-impl Votable for Query {
-    type Vote = Findings;
+impl QuorumQuery for NameQuery {
+    type Vote = NameFindings;
 
-    async fn ask_at_own_block(
+    async fn observe_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Observation<Findings>, Failure> {
-        endpoint.ask_at_own_block(self, selector, identity).await
+    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
+        endpoint.observe_own_block(self, selector, identity).await
     }
 
-    async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Findings>, Failure> {
-        endpoint.attest(self, block).await
+    async fn attest_block(
+        &self,
+        endpoint: &RpcEndpoint,
+        block: &ChainBlock,
+    ) -> Result<EndpointAttestation<NameFindings>, EndpointFailure> {
+        endpoint.attest_block(self, block).await
     }
 }
 
-pub(crate) struct Consensus<V> {
-    pub(crate) block: Block,
+pub(crate) struct QuorumResult<V> {
+    pub(crate) block: ChainBlock,
     pub(crate) pinned: V,
-    pub(crate) latest: Option<Newest<V>>,
+    pub(crate) latest: Option<NewestBlockVotes<V>>,
     /// Height that enough endpoints have reached with the same records at their newest block.
     pub(crate) newest: Option<u64>,
     /// The endpoints to ask about the block from now on: first those that agreed, then the other asked ones that
@@ -98,9 +110,9 @@ pub(crate) struct Consensus<V> {
     agreed: Vec<Arc<RpcEndpoint>>,
 }
 
-pub(crate) struct Newest<V> {
-    pub(crate) records: NewestVote<V>,
-    pub(crate) payment: NewestVote<V>,
+pub(crate) struct NewestBlockVotes<V> {
+    pub(crate) records: NewestBlockVote<V>,
+    pub(crate) payment: NewestBlockVote<V>,
     /// All votes that equal the pinned reading except for off-chain lookups, each with its endpoint. Endpoints that
     /// contradicted anything in this reading are excluded.
     pub(crate) look_ups: Vec<(Arc<RpcEndpoint>, V)>,
@@ -113,46 +125,46 @@ pub(crate) struct Newest<V> {
     pub(crate) floor: u64,
 }
 
-impl<V: Vote + Clone> Newest<V> {
+impl<V: QuorumVote + Clone> NewestBlockVotes<V> {
     /// Compares the counted votes with the pinned reading. Keeps only lookups from usable endpoints of `order`.
-    pub(crate) fn of(
-        at: AtLatest,
+    pub(crate) fn from_counter(
+        at: LatestVoteEndpoints,
         counter: &QuorumCounter<V>,
         pinned: &V,
         order: &[Arc<RpcEndpoint>],
         is_usable: impl Fn(&usize) -> bool,
     ) -> Option<Self> {
-        let of = |endpoint: usize, part: VotePart| {
+        let of = |endpoint: usize, part: QuorumVotePart| {
             let (vote, label) = (counter.latest_vote(endpoint)?.clone(), order[endpoint].label.clone());
-            Some(NewestVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
+            Some(NewestBlockVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
         };
-        let look_ups = counter.same_up_to_look_ups(pinned).filter(|(endpoint, _)| is_usable(endpoint));
+        let look_ups = counter.votes_agreeing_except_lookups(pinned).filter(|(endpoint, _)| is_usable(endpoint));
         let endpoints = |indices: &mut dyn Iterator<Item = usize>| {
             indices.filter(&is_usable).map(|endpoint| Arc::clone(&order[endpoint])).collect()
         };
-        let current = endpoints(&mut counter.current(at, pinned).into_iter());
+        let current = endpoints(&mut counter.current_endpoints(at, pinned).into_iter());
         let unheard = endpoints(&mut (0..order.len()).filter(|endpoint| counter.latest_vote(*endpoint).is_none()));
         Some(Self {
-            records: of(at.records, VotePart::Records)?,
-            payment: of(at.payment, VotePart::Payment)?,
+            records: of(at.records, QuorumVotePart::Records)?,
+            payment: of(at.payment, QuorumVotePart::Payment)?,
             look_ups: look_ups.map(|(endpoint, vote)| (Arc::clone(&order[endpoint]), vote.clone())).collect(),
             current,
             unheard,
-            floor: pinned.height().unwrap_or_default(),
+            floor: pinned.block_height().unwrap_or_default(),
         })
     }
 }
 
 #[derive(Clone)]
-pub(crate) struct NewestVote<V> {
+pub(crate) struct NewestBlockVote<V> {
     /// Label of the endpoint that voted.
     pub(crate) label: String,
-    pub(crate) vote: Result<V, Failure>,
+    pub(crate) vote: Result<V, EndpointFailure>,
     /// Whether it differs from the pinned reading and is shared by too few operators.
     pub(crate) is_objection: bool,
 }
 
-impl<V: fmt::Display> NewestVote<V> {
+impl<V: fmt::Display> NewestBlockVote<V> {
     /// The objection as an error: the endpoint and its statement.
     pub(crate) fn objection(&self) -> Option<ChainError> {
         let vote = self.vote.as_ref().ok().filter(|_| self.is_objection)?;
@@ -168,20 +180,20 @@ impl<V: fmt::Display> NewestVote<V> {
     }
 }
 
-impl<V> Consensus<V> {
+impl<V> QuorumResult<V> {
     /// How far the endpoints vouch for the result.
-    pub(crate) fn proof(&self, demand: GradeDemand) -> Proof {
+    pub(crate) fn proof(&self, demand: ProofGradeDemand) -> ProofStrength {
         let grade = match demand {
-            GradeDemand::SingleRpc => Grade::SingleRpc,
-            GradeDemand::Quorum(_) => Grade::Quorum,
-            GradeDemand::StateProof(_) => Grade::StateProof,
+            ProofGradeDemand::SingleRpc => ProofGrade::SingleRpc,
+            ProofGradeDemand::Quorum(_) => ProofGrade::Quorum,
+            ProofGradeDemand::StateProof(_) => ProofGrade::StateProof,
             // What operators state is not what the light client verified.
-            GradeDemand::ConsensusProof(0) => Grade::SingleRpc,
-            GradeDemand::ConsensusProof(_) => Grade::Quorum,
+            ProofGradeDemand::ConsensusProof(0) => ProofGrade::SingleRpc,
+            ProofGradeDemand::ConsensusProof(_) => ProofGrade::Quorum,
         };
-        let own = grade != Grade::Quorum && self.agreed.iter().all(|endpoint| endpoint.own);
-        let asked = if grade == Grade::SingleRpc { 1 } else { operators(&self.asked) };
-        Proof { grade, asked, agreed: operators(&self.agreed), own }
+        let own = grade != ProofGrade::Quorum && self.agreed.iter().all(|endpoint| endpoint.own);
+        let asked = if grade == ProofGrade::SingleRpc { 1 } else { count_operators(&self.asked) };
+        ProofStrength { grade, asked, agreed: count_operators(&self.agreed), own }
     }
 
     /// The endpoints that agreed, and those that have not shown that they have the block.
@@ -191,12 +203,12 @@ impl<V> Consensus<V> {
         (agreed, others)
     }
 
-    pub(crate) fn labels(&self) -> Vec<String> {
+    pub(crate) fn member_labels(&self) -> Vec<String> {
         self.agreed.iter().map(|endpoint| endpoint.label.clone()).collect()
     }
 }
 
-fn operators(endpoints: &[Arc<RpcEndpoint>]) -> u32 {
+fn count_operators(endpoints: &[Arc<RpcEndpoint>]) -> u32 {
     let operators: HashSet<&str> = endpoints.iter().map(|endpoint| endpoint.operator.as_str()).collect();
     u32::try_from(operators.len()).unwrap_or(u32::MAX)
 }
@@ -204,52 +216,52 @@ fn operators(endpoints: &[Arc<RpcEndpoint>]) -> u32 {
 #[cfg(test)]
 mod tests;
 
-struct QuorumPoll<'p, Q: Votable> {
+struct QuorumPoll<'p, Q: QuorumQuery> {
     pool: &'p EndpointPool,
-    request: Request<Q>,
-    fan_out: FanOut<BoxFuture<'static, Reply<Q::Vote>>>,
-    count: Count<Q::Vote>,
+    request: QuorumPollRequest<Q>,
+    fan_out: RequestFanOut<BoxFuture<'static, QuorumPollReply<Q::Vote>>>,
+    count: QuorumPollState<Q::Vote>,
 }
 
-struct Count<V> {
+struct QuorumPollState<V> {
     /// The endpoints in the order in which they are asked. Indices of endpoints refer to this list.
     order: Vec<Arc<RpcEndpoint>>,
     counter: QuorumCounter<V>,
     /// Indices of the endpoints that failed.
-    failures: Vec<(usize, Failure)>,
+    failures: Vec<(usize, EndpointFailure)>,
     /// Hash of block 0, for each endpoint that returned it.
     genesis: Vec<(usize, B256)>,
 }
 
 /// A reply with the index of its endpoint.
-struct Reply<V> {
+struct QuorumPollReply<V> {
     endpoint: usize,
-    statement: Statement<V>,
+    statement: EndpointStatement<V>,
 }
 
-enum Statement<V> {
-    Observed(Box<Result<Observation<V>, Failure>>),
+enum EndpointStatement<V> {
+    Observed(Box<Result<EndpointObservation<V>, EndpointFailure>>),
     /// About a block of others.
-    Attested(Block, Box<Result<Attestation<V>, Failure>>),
+    Attested(ChainBlock, Box<Result<EndpointAttestation<V>, EndpointFailure>>),
 }
 
-impl<'p, Q: Votable> QuorumPoll<'p, Q> {
+impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
     fn new(pool: &'p EndpointPool, query: Arc<Q>, selector: BlockSelector) -> Self {
-        let order = pool.in_order();
-        let plan = Plan::new(order.len(), pool.width(), pool.width());
+        let order = pool.endpoints_in_order();
+        let plan = FanOutPlan::new(order.len(), pool.concurrent_requests(), pool.concurrent_requests());
         Self {
             pool,
-            request: Request {
+            request: QuorumPollRequest {
                 query,
                 selector,
                 identity: pool.identity(),
                 clock: Arc::clone(&pool.clock),
                 head_age: pool.head_age,
             },
-            fan_out: FanOut::new(plan, pool.patience()),
-            count: Count {
+            fan_out: RequestFanOut::new(plan, pool.patience()),
+            count: QuorumPollState {
                 order,
-                counter: QuorumCounter::new(pool.agree()),
+                counter: QuorumCounter::new(pool.required_operators()),
                 failures: Vec::new(),
                 genesis: Vec::new(),
             },
@@ -257,58 +269,60 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
     }
 
     /// Asks until the count is settled or no further answer can arrive.
-    async fn run(&mut self) {
+    async fn run_until_settled(&mut self) {
         loop {
-            self.ask_again();
+            self.ask_ahead_endpoints();
             let need = self.need();
             let Self { fan_out, request, count, .. } = self;
             let ask = |index: usize| request.spawn_observation(index, Arc::clone(&count.order[index]));
-            match fan_out.next(need, ask).await {
-                Event::Answer(reply) => count.add(reply),
-                Event::Stall => match count.counter.status() {
+            match fan_out.next_event(need, ask).await {
+                FanOutEvent::Answer(reply) => count.add(reply),
+                FanOutEvent::Stall => match count.counter.status() {
                     // An endpoint that reports a much newer block and then stalls must not delay the agreement of
                     // others.
                     QuorumStatus::Provisional(..) if !clresolve_core::mutant!("laggards-are-waited-for") => break,
                     _ => count.counter.stop_awaiting(),
                 },
-                Event::Stop => break,
+                FanOutEvent::Stop => break,
             }
         }
         // Answers arrive in any order; failures are reported in the order of the endpoints.
         self.count.failures.sort_by_key(|(endpoint, _)| *endpoint);
     }
 
-    fn need(&self) -> Need {
+    fn need(&self) -> FanOutNeed {
         match self.count.counter.status() {
             // In single-RPC mode only the first endpoint that answers is trusted.
-            QuorumStatus::Provisional(..) if self.pool.demand == GradeDemand::SingleRpc => Need::Nothing,
+            QuorumStatus::Provisional(..) if self.pool.demand == ProofGradeDemand::SingleRpc => FanOutNeed::Nothing,
             // An agreement on so old a block is useless, and an endpoint that has not answered may have a newer one.
-            QuorumStatus::Provisional(agreement, Lacking::RecentBlock) if self.is_too_old(&agreement.block) => {
-                Need::Answers { in_sight: 1 }
+            QuorumStatus::Provisional(agreement, QuorumAgreementGap::RecentBlock)
+                if self.is_too_old(&agreement.block) =>
+            {
+                FanOutNeed::Answers { in_sight: 1 }
             }
             _ => self.count.counter.need(),
         }
     }
 
-    fn is_too_old(&self, block: &Block) -> bool {
+    fn is_too_old(&self, block: &ChainBlock) -> bool {
         let age = (self.request.clock)().duration_since(block.timestamp);
         self.request.selector.number().is_none() && age > max_header_age(self.pool.chain_id)
     }
 
     /// Asks the endpoints that are ahead about the block of others.
-    fn ask_again(&mut self) {
+    fn ask_ahead_endpoints(&mut self) {
         let Self { fan_out, request, count, .. } = self;
         let QuorumStatus::Open { repeats, .. } = count.counter.status() else { return };
         for (endpoint, block) in repeats {
-            count.counter.asked_again(endpoint, block);
+            count.counter.note_asked_again(endpoint, block);
             fan_out.ask_again(request.spawn_attestation(endpoint, Arc::clone(&count.order[endpoint]), block));
         }
     }
 
-    fn consensus(self, agreement: &Agreement) -> Consensus<Q::Vote> {
-        let Count { order, counter, .. } = &self.count;
-        let Agreement { block, endpoints, latest } = agreement;
-        let (asked, spares) = order.split_at(self.fan_out.asked());
+    fn into_result(self, agreement: &QuorumAgreement) -> QuorumResult<Q::Vote> {
+        let QuorumPollState { order, counter, .. } = &self.count;
+        let QuorumAgreement { block, endpoints, latest } = agreement;
+        let (asked, spares) = order.split_at(self.fan_out.asked_count());
         let contradictions = self.count.contradictions(agreement);
         let is_usable = |index: &usize| {
             let is_contrary = contradictions.iter().any(|(endpoint, _)| endpoint == index);
@@ -319,9 +333,9 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         let label = |endpoint: usize| self.count.label(endpoint);
         let pinned = endpoints.first().and_then(|endpoint| counter.vote(*endpoint, block)).cloned();
         let pinned = pinned.expect("an endpoint that agrees has voted");
-        let reached = latest.and_then(|at| counter.reached(at));
-        let latest = latest.and_then(|at| Newest::of(at, counter, &pinned, order, is_usable));
-        let consensus = Consensus {
+        let reached = latest.and_then(|at| counter.reached_height(at));
+        let latest = latest.and_then(|at| NewestBlockVotes::from_counter(at, counter, &pinned, order, is_usable));
+        let consensus = QuorumResult {
             block: *block,
             pinned,
             latest,
@@ -329,11 +343,11 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
             members: endpoints.iter().copied().chain(others).map(of).collect(),
             spares: spares.to_vec(),
             contradicted_by: contradictions.iter().map(|(index, words)| (label(*index), words.clone())).collect(),
-            failed: self.count.causes(),
+            failed: self.count.labelled_failures(),
             asked: asked.to_vec(),
             agreed: endpoints.iter().copied().map(of).collect(),
         };
-        if self.pool.demand != GradeDemand::SingleRpc {
+        if self.pool.demand != ProofGradeDemand::SingleRpc {
             self.remember_genesis(endpoints);
             self.note_liars(Some(agreement.clone()));
         }
@@ -341,31 +355,31 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
     }
 
     /// The error if too few endpoints agree: the contradiction if there is one, else the failures.
-    fn disagreement(&self) -> ChainError {
-        let Count { counter, failures, .. } = &self.count;
+    fn disagreement_error(&self) -> ChainError {
+        let QuorumPollState { counter, failures, .. } = &self.count;
         if counter.is_divided() {
             return ChainError::Disagree(self.count.statements());
         }
         let answered: Vec<String> = counter.endpoints().map(|endpoint| self.count.label(endpoint)).collect();
         let all_wrong = !failures.is_empty() && failures.iter().all(|(_, failure)| failure.is_wrong_chain());
         if answered.is_empty() || all_wrong {
-            return self.failure();
+            return self.all_failed_error();
         }
-        ChainError::TooFew { agree: self.pool.agree(), answered, failed: self.count.causes() }
+        ChainError::TooFew { agree: self.pool.required_operators(), answered, failed: self.count.labelled_failures() }
     }
 
     /// The error if every endpoint failed. A failed call or a missing block explains more than an unreachable endpoint.
-    fn failure(&self) -> ChainError {
+    fn all_failed_error(&self) -> ChainError {
         let failures = &self.count.failures;
         let all_wrong = failures.iter().all(|(_, failure)| failure.is_wrong_chain());
         let decisive = failures.iter().find(|(_, failure)| match failure {
-            Failure::CallFailed(_) | Failure::LocalLimit(_) => true,
+            EndpointFailure::CallFailed(_) | EndpointFailure::LocalLimit(_) => true,
             failure => all_wrong && failure.is_wrong_chain(),
         });
-        let decisive = decisive.or_else(|| failures.iter().find(|(_, f)| matches!(f, Failure::NoBlock(_))));
+        let decisive = decisive.or_else(|| failures.iter().find(|(_, f)| matches!(f, EndpointFailure::NoBlock(_))));
         let Some((endpoint, failure)) = decisive else {
-            let unreachable = || ChainError::Unreachable(self.count.causes());
-            return self.count.without_network().map_or_else(unreachable, ChainError::NoNetwork);
+            let unreachable = || ChainError::Unreachable(self.count.labelled_failures());
+            return self.count.shared_connection_failure().map_or_else(unreachable, ChainError::NoNetwork);
         };
         let block = self.request.selector.to_string();
         failure.clone().into_error(&self.count.label(*endpoint), &block, self.pool.chain_id)
@@ -384,38 +398,40 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
     }
 
     /// Counts endpoints that contradict the agreement, including those that answer late, and marks them as failed.
-    fn note_liars(self, agreement: Option<Agreement>) {
+    fn note_liars(self, agreement: Option<QuorumAgreement>) {
         let Self { request, mut fan_out, mut count, .. } = self;
         let clock = request.clock;
         tokio::spawn(async move {
-            while let Some(reply) = fan_out.drain().await {
+            while let Some(reply) = fan_out.next_pending_answer().await {
                 count.add(reply);
             }
-            for (endpoint, Block { number: block, .. }) in count.counter.against(agreement.as_ref()) {
+            for (endpoint, ChainBlock { number: block, .. }) in
+                count.counter.contradicting_endpoints(agreement.as_ref())
+            {
                 let liar = &count.order[endpoint];
-                liar.failed(clock());
-                crate::rpc_lied(&liar.label);
+                liar.mark_failed(clock());
+                crate::count_rpc_lie(&liar.label);
                 tracing::warn!(endpoint = liar.label, block, "endpoint contradicts the quorum");
             }
         });
     }
 }
 
-impl<V: Vote + fmt::Display> Count<V> {
-    fn add(&mut self, Reply { endpoint, statement }: Reply<V>) {
+impl<V: QuorumVote + fmt::Display> QuorumPollState<V> {
+    fn add(&mut self, QuorumPollReply { endpoint, statement }: QuorumPollReply<V>) {
         match statement {
-            Statement::Observed(observation) => match *observation {
-                Ok(Observation { block, pinned, latest, genesis }) => {
+            EndpointStatement::Observed(observation) => match *observation {
+                Ok(EndpointObservation { block, pinned, latest, genesis }) => {
                     self.genesis.extend(genesis.map(|hash| (endpoint, hash)));
-                    self.counter.observed(endpoint, &self.order[endpoint].operator, block, pinned, latest);
+                    self.counter.add_observation(endpoint, &self.order[endpoint].operator, block, pinned, latest);
                 }
                 Err(failure) => self.failures.push((endpoint, failure)),
             },
-            Statement::Attested(block, attestation) => match *attestation {
-                Ok(Attestation::Same(vote)) => self.counter.attested(endpoint, block, vote),
-                Ok(Attestation::Other(other)) => self.counter.denied(endpoint, other),
+            EndpointStatement::Attested(block, attestation) => match *attestation {
+                Ok(EndpointAttestation::Same(vote)) => self.counter.add_attestation(endpoint, block, vote),
+                Ok(EndpointAttestation::Other(other)) => self.counter.add_denial(endpoint, other),
                 Err(failure) => {
-                    self.counter.unanswered(endpoint, block);
+                    self.counter.note_unanswered(endpoint, block);
                     self.failures.push((endpoint, failure));
                 }
             },
@@ -423,38 +439,38 @@ impl<V: Vote + fmt::Display> Count<V> {
     }
 
     /// Why no connection was opened, if several operators on the Internet were tried.
-    fn without_network(&self) -> Option<Unconnected> {
+    fn shared_connection_failure(&self) -> Option<HostConnectionError> {
         let mut public = HashSet::new();
-        let mut why = Unconnected::Name;
+        let mut why = HostConnectionError::Name;
         for (endpoint, failure) in &self.failures {
-            let Failure::Unconnected(unconnected) = failure else { return None };
+            let EndpointFailure::Unconnected(unconnected) = failure else { return None };
             let endpoint = &self.order[*endpoint];
             if endpoint.is_public {
                 public.insert(endpoint.operator.as_str());
             }
-            if *unconnected == Unconnected::Host {
-                why = Unconnected::Host;
+            if *unconnected == HostConnectionError::Host {
+                why = HostConnectionError::Host;
             }
         }
         (public.len() > 1).then_some(why)
     }
 
     /// The endpoints that contradict the agreement, each with its statement.
-    fn contradictions(&self, agreement: &Agreement) -> Vec<(usize, String)> {
-        let describe = |(endpoint, other): (usize, Block)| {
+    fn contradictions(&self, agreement: &QuorumAgreement) -> Vec<(usize, String)> {
+        let describe = |(endpoint, other): (usize, ChainBlock)| {
             let vote = self.counter.vote(endpoint, &other);
-            (endpoint, vote.map_or_else(|| height(&other), |vote| statement(&other, vote)))
+            (endpoint, vote.map_or_else(|| height_text(&other), |vote| statement_text(&other, vote)))
         };
-        self.counter.against(Some(agreement)).into_iter().map(describe).collect()
+        self.counter.contradicting_endpoints(Some(agreement)).into_iter().map(describe).collect()
     }
 
     fn statements(&self) -> Vec<(String, String)> {
         let mut votes: Vec<_> = self.counter.votes().collect();
         votes.sort_by_key(|(endpoint, ..)| *endpoint);
-        votes.into_iter().map(|(endpoint, block, vote)| (self.label(endpoint), statement(&block, vote))).collect()
+        votes.into_iter().map(|(endpoint, block, vote)| (self.label(endpoint), statement_text(&block, vote))).collect()
     }
 
-    fn causes(&self) -> Vec<(String, String)> {
+    fn labelled_failures(&self) -> Vec<(String, String)> {
         self.failures.iter().map(|(endpoint, failure)| (self.label(*endpoint), failure.to_string())).collect()
     }
 
@@ -463,56 +479,67 @@ impl<V: Vote + fmt::Display> Count<V> {
     }
 }
 
-struct Request<Q> {
+struct QuorumPollRequest<Q> {
     query: Arc<Q>,
     selector: BlockSelector,
     identity: ChainIdentity,
-    clock: Clock,
-    head_age: HeadAge,
+    clock: TimeSource,
+    head_age: HeadAgeLimit,
 }
 
 /// Each request runs as its own task and outlives the poll, so that the connection stays open and the endpoint's health
 /// is recorded.
-impl<Q: Votable> Request<Q> {
-    fn spawn_observation(&self, index: usize, endpoint: Arc<RpcEndpoint>) -> BoxFuture<'static, Reply<Q::Vote>> {
+impl<Q: QuorumQuery> QuorumPollRequest<Q> {
+    fn spawn_observation(
+        &self,
+        index: usize,
+        endpoint: Arc<RpcEndpoint>,
+    ) -> BoxFuture<'static, QuorumPollReply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
         let (selector, identity, head_age) = (self.selector, self.identity, self.head_age);
         let task = tokio::spawn(async move {
-            let observed = query.ask_at_own_block(&endpoint, selector, identity).await;
-            let observation = observed.and_then(|observed| observed.checked(head_age, selector, clock()));
-            endpoint.note(&observation, clock());
+            let observed = query.observe_own_block(&endpoint, selector, identity).await;
+            let observation = observed.and_then(|observed| observed.check_block_ages(head_age, selector, clock()));
+            endpoint.note_response(&observation, clock());
             let failure = match &observation {
                 Ok(observation) => observation.latest.as_ref().and_then(|latest| latest.as_ref().err()),
                 Err(failure) => Some(failure),
             };
-            failure.into_iter().for_each(|failure| endpoint.note_head(failure, clock()));
+            failure.into_iter().for_each(|failure| endpoint.note_refused_head(failure, clock()));
             observation
         });
-        let ended = task.map(|ended| ended.unwrap_or_else(|error| Err(Failure::broken_off(&error))));
-        ended.map(move |it| Reply { endpoint: index, statement: Statement::Observed(Box::new(it)) }).boxed()
+        let ended = task.map(|ended| ended.unwrap_or_else(|error| Err(EndpointFailure::from_join_error(&error))));
+        ended
+            .map(move |it| QuorumPollReply { endpoint: index, statement: EndpointStatement::Observed(Box::new(it)) })
+            .boxed()
     }
 
     fn spawn_attestation(
         &self,
         index: usize,
         endpoint: Arc<RpcEndpoint>,
-        block: Block,
-    ) -> BoxFuture<'static, Reply<Q::Vote>> {
+        block: ChainBlock,
+    ) -> BoxFuture<'static, QuorumPollReply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
         let task = tokio::spawn(async move {
-            let attestation = query.attest(&endpoint, &block).await;
-            endpoint.note(&attestation, clock());
+            let attestation = query.attest_block(&endpoint, &block).await;
+            endpoint.note_response(&attestation, clock());
             attestation
         });
-        let ended = task.map(|ended| ended.unwrap_or_else(|error| Err(Failure::broken_off(&error))));
-        ended.map(move |it| Reply { endpoint: index, statement: Statement::Attested(block, Box::new(it)) }).boxed()
+        let ended = task.map(|ended| ended.unwrap_or_else(|error| Err(EndpointFailure::from_join_error(&error))));
+        ended
+            .map(move |it| QuorumPollReply {
+                endpoint: index,
+                statement: EndpointStatement::Attested(block, Box::new(it)),
+            })
+            .boxed()
     }
 }
 
-fn height(block: &Block) -> String {
+fn height_text(block: &ChainBlock) -> String {
     format!("block {} is {}", block.number, block.hash)
 }
 
-fn statement(block: &Block, vote: &impl fmt::Display) -> String {
-    format!("{}: {vote}", height(block))
+fn statement_text(block: &ChainBlock, vote: &impl fmt::Display) -> String {
+    format!("{}: {vote}", height_text(block))
 }

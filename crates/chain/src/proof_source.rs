@@ -1,4 +1,4 @@
-//! [`ProofSource`]: several endpoints as one source of state. The first response is used; its proofs replace trust.
+//! [`FailoverStateSource`]: several endpoints as one source of state. The first response is used; its proofs replace trust.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,39 +6,39 @@ use std::time::Duration;
 use alloy_rpc_types_eth::{AccessList, BlockId};
 use alloy_transport::TransportError;
 use async_trait::async_trait;
-use clresolve_state::{Call, Wanted};
+use clresolve_state::{EvmCall, WantedState};
 use futures_util::FutureExt as _;
 
 use crate::endpoint::RpcEndpoint;
-use crate::failure::Failure;
-use crate::fan_out::first;
-use crate::pool::Clock;
-use crate::prover::{ProverError, RpcSource, StateItem, StateSource};
+use crate::failure::EndpointFailure;
+use crate::fan_out::ask_until_success;
+use crate::pool::TimeSource;
+use crate::prover::{CallProverError, RpcStateSource, StateSource, StateSourceItem};
 
 /// Endpoints that are asked for state, one at first, then others if it stalls or fails.
-pub(crate) struct ProofSource {
-    candidates: Mutex<Candidates>,
+pub(crate) struct FailoverStateSource {
+    candidates: Mutex<StateSourceCandidates>,
     /// How long an endpoint may stall before the next one is asked too.
     patience: Duration,
-    clock: Clock,
+    clock: TimeSource,
 }
 
-struct Candidates {
+struct StateSourceCandidates {
     /// The endpoints that may be asked, the one with the latest response first. Those that lied or failed are removed.
     endpoints: Vec<Arc<RpcEndpoint>>,
     /// Labels of the endpoints that failed, each with the cause.
     failures: Vec<(String, String)>,
 }
 
-impl ProofSource {
-    pub(crate) fn new(endpoints: Vec<Arc<RpcEndpoint>>, patience: Duration, clock: Clock) -> Self {
-        Self { candidates: Mutex::new(Candidates { endpoints, failures: Vec::new() }), patience, clock }
+impl FailoverStateSource {
+    pub(crate) fn new(endpoints: Vec<Arc<RpcEndpoint>>, patience: Duration, clock: TimeSource) -> Self {
+        Self { candidates: Mutex::new(StateSourceCandidates { endpoints, failures: Vec::new() }), patience, clock }
     }
 
     pub(crate) fn remove_latest(&self) -> Option<Arc<RpcEndpoint>> {
         let mut candidates = self.candidates();
         let latest = (!candidates.endpoints.is_empty()).then(|| candidates.endpoints.remove(0))?;
-        latest.failed((self.clock)());
+        latest.mark_failed((self.clock)());
         Some(latest)
     }
 
@@ -47,7 +47,7 @@ impl ProofSource {
         self.candidates().failures.clone()
     }
 
-    fn candidates(&self) -> MutexGuard<'_, Candidates> {
+    fn candidates(&self) -> MutexGuard<'_, StateSourceCandidates> {
         self.candidates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,17 +58,17 @@ impl ProofSource {
         }
     }
 
-    fn remove_failed(&self, endpoint: &RpcEndpoint, error: &ProverError) {
+    fn remove_failed(&self, endpoint: &RpcEndpoint, error: &CallProverError) {
         let mut candidates = self.candidates();
         candidates.endpoints.retain(|other| other.label != endpoint.label);
         candidates.failures.push((endpoint.label.clone(), format!("it gave no proof: {error}")));
-        endpoint.failed((self.clock)());
+        endpoint.mark_failed((self.clock)());
     }
 
     /// The first successful response.
-    async fn first<T, F>(&self, ask: impl Fn(Arc<RpcEndpoint>) -> F) -> Result<T, ProverError>
+    async fn fetch_first_success<T, F>(&self, ask: impl Fn(Arc<RpcEndpoint>) -> F) -> Result<T, CallProverError>
     where
-        F: Future<Output = Result<T, ProverError>>,
+        F: Future<Output = Result<T, CallProverError>>,
     {
         let endpoints = self.candidates().endpoints.clone();
         // Record each failure immediately: the caller may be cancelled before the next answer.
@@ -77,8 +77,8 @@ impl ProofSource {
             answer.map(|answer| answer.inspect_err(|error| self.remove_failed(endpoint, error)))
         };
         let patience = Some(self.patience).filter(|_| !clresolve_core::mutant!("one-endpoint-keeps-proofs-back"));
-        let Some((index, success)) = first(endpoints.len(), patience, noted).await.success else {
-            return Err(ProverError::Endpoint(Failure::Unusable("no endpoint is left to ask".to_owned())));
+        let Some((index, success)) = ask_until_success(endpoints.len(), patience, noted).await.success else {
+            return Err(CallProverError::Endpoint(EndpointFailure::Unusable("no endpoint is left to ask".to_owned())));
         };
         self.prefer(&endpoints[index]);
         Ok(success)
@@ -89,21 +89,21 @@ impl ProofSource {
 mod tests;
 
 #[async_trait]
-impl StateSource for ProofSource {
+impl StateSource for FailoverStateSource {
     /// The first response, even if it is an error. Continuing without a hint is faster than asking another endpoint.
-    async fn touched(&self, call: &Call, block: BlockId) -> Result<AccessList, ProverError> {
+    async fn fetch_access_list(&self, call: &EvmCall, block: BlockId) -> Result<AccessList, CallProverError> {
         let ask = |endpoint: Arc<RpcEndpoint>| async move {
-            let explain = |error: &TransportError| endpoint.failure(error);
-            Ok(RpcSource { rpc: &endpoint.rpc, explain: &explain }.touched(call, block).await)
+            let explain = |error: &TransportError| endpoint.failure_of_error(error);
+            Ok(RpcStateSource { rpc: &endpoint.rpc, explain: &explain }.fetch_access_list(call, block).await)
         };
-        self.first(ask).await?
+        self.fetch_first_success(ask).await?
     }
 
-    async fn fetch(&self, wanted: &Wanted, block: BlockId) -> Result<Vec<StateItem>, ProverError> {
+    async fn fetch_state(&self, wanted: &WantedState, block: BlockId) -> Result<Vec<StateSourceItem>, CallProverError> {
         let ask = |endpoint: Arc<RpcEndpoint>| async move {
-            let explain = |error: &TransportError| endpoint.failure(error);
-            RpcSource { rpc: &endpoint.rpc, explain: &explain }.fetch(wanted, block).await
+            let explain = |error: &TransportError| endpoint.failure_of_error(error);
+            RpcStateSource { rpc: &endpoint.rpc, explain: &explain }.fetch_state(wanted, block).await
         };
-        self.first(ask).await
+        self.fetch_first_success(ask).await
     }
 }

@@ -1,4 +1,4 @@
-//! [`ProvenHeads`]: reads names at the newest block that the light client of the beacon chain verified.
+//! [`ProvenHeadReader`]: reads names at the newest block that the light client of the beacon chain verified.
 //!
 //! What is read is computed over proven state, so no operator's statement confirms a verdict. A block is signed in the
 //! slot after its own, so this head is a slot behind the newest block.
@@ -8,32 +8,32 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Block, ChainError};
+use clresolve_core::reading::{ChainBlock, ChainError};
 
-use crate::consensus_headers::ConsensusHeaders;
+use crate::consensus_headers::ConsensusHeaderSource;
 use crate::head::ChainHead;
-use crate::head_reader::{AtHead, Heads, at_head_of};
-use crate::proven_chain::ProvenChain;
+use crate::head_reader::{ChainHeadReader, NameHeadState, name_head_state};
+use crate::proven_chain::ProvenEnsReader;
 
 /// The label of the only source of heads.
 const LABEL: &str = "light client";
 
 /// Reads names at the newest verified block.
-pub struct ProvenHeads {
-    chain: ProvenChain,
-    headers: Arc<ConsensusHeaders>,
+pub struct ProvenHeadReader {
+    chain: ProvenEnsReader,
+    headers: Arc<ConsensusHeaderSource>,
 }
 
-impl ProvenHeads {
+impl ProvenHeadReader {
     /// Takes heads from `headers`, and computes with the endpoints and the caches of `chain`.
-    pub const fn new(chain: ProvenChain, headers: Arc<ConsensusHeaders>) -> Self {
+    pub const fn new(chain: ProvenEnsReader, headers: Arc<ConsensusHeaderSource>) -> Self {
         Self { chain, headers }
     }
 }
 
 #[async_trait]
-impl Heads for ProvenHeads {
-    fn labels(&self) -> Vec<String> {
+impl ChainHeadReader for ProvenHeadReader {
+    fn source_labels(&self) -> Vec<String> {
         vec![LABEL.to_owned()]
     }
 
@@ -41,18 +41,18 @@ impl Heads for ProvenHeads {
         true
     }
 
-    async fn ask(&self, _: usize) -> Result<(Block, Option<ChainHead>), ChainError> {
-        let head = self.headers.newest().await?;
+    async fn poll_head(&self, _: usize) -> Result<(ChainBlock, Option<ChainHead>), ChainError> {
+        let head = self.headers.newest_head().await?;
         Ok((head.block, Some(head)))
     }
 
-    async fn newest(self: Arc<Self>) -> Result<ChainHead, ChainError> {
-        self.headers.newest().await
+    async fn newest_head(self: Arc<Self>) -> Result<ChainHead, ChainError> {
+        self.headers.newest_head().await
     }
 
-    async fn read(&self, name: &EnsName, block: &Block) -> Result<AtHead, ChainError> {
-        let query = self.chain.walk(name);
-        let findings = self.chain.findings_at(&query, block).await?;
-        Ok(at_head_of(&query, &findings).unwrap_or_else(AtHead::Failing))
+    async fn read_name_state(&self, name: &EnsName, block: &ChainBlock) -> Result<NameHeadState, ChainError> {
+        let query = self.chain.resolution_query(name);
+        let findings = self.chain.compute_findings_at(&query, block).await?;
+        Ok(name_head_state(&query, &findings).unwrap_or_else(NameHeadState::Failing))
     }
 }

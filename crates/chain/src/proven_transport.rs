@@ -1,4 +1,4 @@
-//! [`ProvenTransport`]: an alloy transport that computes `eth_call` at one block over proven state. It forwards
+//! [`ProvenStateTransport`]: an alloy transport that computes `eth_call` at one block over proven state. It forwards
 //! nothing.
 
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::{AccessList, BlockId, TransactionRequest};
 use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
 use clresolve_core::reading::ChainError;
-use clresolve_state::{Blame, CALL_GAS, Call, CallOutcome, ProofNodes, callback_answer};
+use clresolve_state::{CALL_GAS, EvmCall, EvmCallOutcome, ProofNodes, ProvenCallBlame, response_in_callback};
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 use tower::Service;
 
-use crate::proof_source::ProofSource;
-use crate::prover::{PrefetchedProofs, Prover, ProverError, Session};
-use crate::transport::TransportFault;
+use crate::proof_source::FailoverStateSource;
+use crate::prover::{CallProver, CallProverError, CallProverSession, PrefetchedProofs};
+use crate::transport::EndpointTransportError;
 
 #[derive(Clone)]
-pub(crate) struct ProvenTransport(Arc<Inner>);
+pub(crate) struct ProvenStateTransport(Arc<ProvenTransportInner>);
 
-struct Inner {
-    prover: Arc<Prover>,
+struct ProvenTransportInner {
+    prover: Arc<CallProver>,
     block: BlockId,
-    source: ProofSource,
-    progress: Mutex<Progress>,
+    source: FailoverStateSource,
+    progress: Mutex<ProvenTransportProgress>,
 }
 
-struct Progress {
-    session: Session,
+struct ProvenTransportProgress {
+    session: CallProverSession,
     /// The data of a lookup's calls: the query, then the callbacks with the gateways' answers.
     calls: Vec<Bytes>,
     /// Labels of the endpoints whose proofs were invalid, each with the cause.
@@ -39,30 +39,30 @@ struct Progress {
 
 /// The endpoint errors of a transport, by label.
 #[derive(Default)]
-pub(crate) struct Complaints {
+pub(crate) struct EndpointComplaints {
     /// The endpoints whose proofs were invalid.
     pub(crate) lies: Vec<(String, String)>,
     /// The endpoints that returned no proof.
     pub(crate) failures: Vec<(String, String)>,
 }
 
-impl Complaints {
+impl EndpointComplaints {
     pub(crate) fn extend(&mut self, other: Self) {
         self.lies.extend(other.lies);
         self.failures.extend(other.failures);
     }
 }
 
-impl ProvenTransport {
+impl ProvenStateTransport {
     /// Computes at the session's block over what `source` proves.
-    pub(crate) fn new(prover: Arc<Prover>, session: Session, source: ProofSource) -> Self {
+    pub(crate) fn new(prover: Arc<CallProver>, session: CallProverSession, source: FailoverStateSource) -> Self {
         let block = session.block();
-        let progress = Mutex::new(Progress { session, calls: Vec::new(), lies: Vec::new() });
-        Self(Arc::new(Inner { prover, block, source, progress }))
+        let progress = Mutex::new(ProvenTransportProgress { session, calls: Vec::new(), lies: Vec::new() });
+        Self(Arc::new(ProvenTransportInner { prover, block, source, progress }))
     }
 
     /// Creates a transport over another source, with everything proven so far and its own lookup.
-    pub(crate) async fn apart(&self, source: ProofSource) -> Self {
+    pub(crate) async fn with_separate_source(&self, source: FailoverStateSource) -> Self {
         Self::new(Arc::clone(&self.0.prover), self.0.progress.lock().await.session.clone(), source)
     }
 
@@ -80,27 +80,31 @@ impl ProvenTransport {
     /// # Errors
     /// [`ChainError::LocalLimit`] if the call cannot be computed here; [`ChainError::Unreachable`] or
     /// [`ChainError::Unproven`] if no endpoint proves what the call reads.
-    pub(crate) async fn call(&self, call: &Call, hint: Option<AccessList>) -> Result<CallOutcome, ChainError> {
-        let Inner { prover, source, .. } = &*self.0;
+    pub(crate) async fn compute_call(
+        &self,
+        call: &EvmCall,
+        hint: Option<AccessList>,
+    ) -> Result<EvmCallOutcome, ChainError> {
+        let ProvenTransportInner { prover, source, .. } = &*self.0;
         let mut progress = self.0.progress.lock().await;
-        let Progress { session, lies, .. } = &mut *progress;
+        let ProvenTransportProgress { session, lies, .. } = &mut *progress;
         loop {
-            let error = match prover.call(source, session, call, hint.clone()).await {
+            let error = match prover.compute_call(source, session, call, hint.clone()).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(error) => error,
             };
             match error {
-                ProverError::Endpoint(_) => break,
-                ProverError::BrokenOff(_) => {
+                CallProverError::Endpoint(_) => break,
+                CallProverError::BrokenOff(_) => {
                     return Err(ChainError::Unreachable(vec![("proven state".to_owned(), error.to_string())]));
                 }
-                ProverError::Proof(error) => {
-                    if let Blame::LocalLimit(limit) = error.blame() {
+                CallProverError::Proof(error) => {
+                    if let ProvenCallBlame::LocalLimit(limit) = error.blame() {
                         return Err(ChainError::LocalLimit(limit));
                     }
                     let Some(liar) = source.remove_latest() else { break };
                     tracing::warn!(endpoint = liar.label, "an endpoint's proof is refused: {error}");
-                    crate::rpc_lied(&liar.label);
+                    crate::count_rpc_lie(&liar.label);
                     lies.push((liar.label.clone(), error.to_string()));
                 }
             }
@@ -109,15 +113,15 @@ impl ProvenTransport {
         Err(if lies.is_empty() { ChainError::Unreachable(all) } else { ChainError::Unproven(all) })
     }
 
-    pub(crate) async fn complaints(&self) -> Complaints {
-        Complaints { lies: self.0.progress.lock().await.lies.clone(), failures: self.0.source.failures() }
+    pub(crate) async fn complaints(&self) -> EndpointComplaints {
+        EndpointComplaints { lies: self.0.progress.lock().await.lies.clone(), failures: self.0.source.failures() }
     }
 
     /// The proofs that the calls used and the gateways' answers, if the session keeps them.
     pub(crate) async fn proofs(&self) -> Option<(ProofNodes, Vec<Bytes>)> {
         let progress = self.0.progress.lock().await;
-        let look_ups = progress.calls.iter().skip(1).filter_map(|call| callback_answer(call)).collect();
-        Some((progress.session.nodes()?, look_ups))
+        let look_ups = progress.calls.iter().skip(1).filter_map(|call| response_in_callback(call)).collect();
+        Some((progress.session.kept_proofs()?, look_ups))
     }
 
     async fn respond(&self, request: SerializedRequest) -> Result<Response, TransportError> {
@@ -128,22 +132,24 @@ impl ProvenTransport {
         let failure = |code, message: String, data| {
             ResponsePayload::Failure(ErrorPayload { code, message: message.into(), data })
         };
-        let payload = match self.call(&call, None).await {
-            Ok(CallOutcome::Returned(data)) => ResponsePayload::Success(json(&data)?),
-            Ok(CallOutcome::Reverted(data)) => failure(3, "execution reverted".to_owned(), Some(json(&data)?)),
-            Ok(CallOutcome::Halted(cause)) => failure(-32000, cause, None),
+        let payload = match self.compute_call(&call, None).await {
+            Ok(EvmCallOutcome::Returned(data)) => ResponsePayload::Success(bytes_to_json(&data)?),
+            Ok(EvmCallOutcome::Reverted(data)) => {
+                failure(3, "execution reverted".to_owned(), Some(bytes_to_json(&data)?))
+            }
+            Ok(EvmCallOutcome::Halted(cause)) => failure(-32000, cause, None),
             Err(ChainError::LocalLimit(limit)) => {
-                return Err(TransportErrorKind::custom(TransportFault::LocalLimit(limit)));
+                return Err(TransportErrorKind::custom(EndpointTransportError::LocalLimit(limit)));
             }
             Err(ChainError::Unproven(causes)) => {
-                return Err(TransportErrorKind::custom(TransportFault::Unproven(causes)));
+                return Err(TransportErrorKind::custom(EndpointTransportError::Unproven(causes)));
             }
             Err(error) => return Err(TransportErrorKind::custom_str(&error.to_string())),
         };
         Ok(Response { id: request.id().clone(), payload })
     }
 
-    fn requested_call(&self, request: &SerializedRequest) -> Option<Call> {
+    fn requested_call(&self, request: &SerializedRequest) -> Option<EvmCall> {
         if request.method() != "eth_call" {
             return None;
         }
@@ -152,11 +158,11 @@ impl ProvenTransport {
         let call: TransactionRequest = serde_json::from_value(parameters.first()?.clone()).ok()?;
         let Some(TxKind::Call(to)) = call.to else { return None };
         let gas = call.gas.unwrap_or(CALL_GAS);
-        (block == self.0.block).then(|| Call { to, data: call.input.into_input().unwrap_or_default(), gas })
+        (block == self.0.block).then(|| EvmCall { to, data: call.input.into_input().unwrap_or_default(), gas })
     }
 }
 
-impl Service<RequestPacket> for ProvenTransport {
+impl Service<RequestPacket> for ProvenStateTransport {
     type Response = ResponsePacket;
     type Error = TransportError;
     type Future = TransportFut<'static>;
@@ -176,6 +182,6 @@ impl Service<RequestPacket> for ProvenTransport {
     }
 }
 
-fn json(data: &Bytes) -> Result<Box<RawValue>, TransportError> {
+fn bytes_to_json(data: &Bytes) -> Result<Box<RawValue>, TransportError> {
     serde_json::value::to_raw_value(data).map_err(TransportError::ser_err)
 }

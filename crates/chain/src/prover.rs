@@ -1,9 +1,9 @@
 //! Executes calls in this process, over state that is proven against a block header.
 //!
-//! [`Prover::call`] runs a call in a local EVM. `eth_getProof` (EIP-1186) must prove every account, slot and piece of
-//! code that the call reads against the header's state root. If a run reads unproven state, the prover fetches the
-//! proofs and runs the call again, until a run reads only proven state. The endpoint that supplies the state is not
-//! trusted: it can refuse to answer, but it cannot change the outcome of a call.
+//! [`CallProver::compute_call`] runs a call in a local EVM. `eth_getProof` (EIP-1186) must prove every account, slot
+//! and piece of code that the call reads against the header's state root. If a run reads unproven state, the prover
+//! fetches the proofs and runs the call again, until a run reads only proven state. The endpoint that supplies the
+//! state is not trusted: it can refuse to answer, but it cannot change the outcome of a call.
 //!
 //! The header is trusted. Where it comes from is outside this module.
 
@@ -20,33 +20,33 @@ use std::sync::Arc;
 use alloy_primitives::{Address, U256};
 use alloy_rpc_types_eth::{AccessList, AccessListItem, BlockId};
 use clresolve_state::{
-    CALLER, Call, CallOutcome, Execution, HashedHeader, MAX_ACCOUNTS, MAX_GAS, MAX_HINTED_ACCOUNTS, MAX_HINTED_SLOTS,
-    MAX_ROUNDS, MAX_SLOTS, ProofError, ProofNodes, Proven, Wanted,
+    CALLER, EvmCall, EvmCallOutcome, EvmRunResult, HashedBlockHeader, MAX_ACCOUNTS, MAX_GAS, MAX_HINTED_ACCOUNTS,
+    MAX_HINTED_SLOTS, MAX_ROUNDS, MAX_SLOTS, ProofNodes, ProvenCallError, ProvenStateValues, WantedState,
 };
 
-pub(crate) use self::error::ProverError;
-pub(crate) use self::source::{RpcSource, StateItem, StateSource};
+pub(crate) use self::error::CallProverError;
+pub(crate) use self::source::{RpcStateSource, StateSource, StateSourceItem};
 
 use self::code::CodeCache;
-use self::hints::HintCache;
-use crate::run_limit::RunLimit;
+use self::hints::AccessListCache;
+use crate::run_limit::BlockingJobLimiter;
 
 /// Runs calls over proven state. Caches contract code by hash, and what each call read last time.
-pub(super) struct Prover {
+pub(super) struct CallProver {
     chain_id: u64,
     codes: CodeCache,
-    hints: HintCache,
-    runs: RunLimit,
+    hints: AccessListCache,
+    runs: BlockingJobLimiter,
 }
 
 /// A header and the state proven under it so far. Calls at the same block share a session.
 #[derive(Clone)]
-pub(super) struct Session {
-    header: Arc<HashedHeader>,
-    proven: Proven,
+pub(super) struct CallProverSession {
+    header: Arc<HashedBlockHeader>,
+    proven: ProvenStateValues,
     /// The accounts and slots that calls have read or tried to read. Only these count against the limits.
-    read: Wanted,
-    hints_left: HintBudget,
+    read: WantedState,
+    hints_left: HintedProofBudget,
     /// The proofs themselves, if they are kept.
     nodes: Option<ProofNodes>,
 }
@@ -54,16 +54,16 @@ pub(super) struct Session {
 /// Limits what is proven because of hints. It is separate from the limits for calls, so that one endpoint's hint cannot
 /// reduce what a call may read with the proofs of others.
 #[derive(Clone, Copy)]
-struct HintBudget {
+struct HintedProofBudget {
     accounts: usize,
     slots: usize,
 }
 
-impl HintBudget {
+impl HintedProofBudget {
     const FULL: Self = Self { accounts: MAX_HINTED_ACCOUNTS, slots: MAX_HINTED_SLOTS };
 
     /// Adds as much of the hint to `wanted` as the budget allows.
-    fn grant(&mut self, hinted: Wanted, wanted: &mut Wanted) {
+    fn grant(&mut self, hinted: WantedState, wanted: &mut WantedState) {
         for (address, slots) in hinted.accounts.into_iter().take(self.accounts) {
             let slots: Vec<U256> = slots.into_iter().take(self.slots).collect();
             self.accounts -= 1;
@@ -75,13 +75,18 @@ impl HintBudget {
 
 /// Unverified proofs that a source returned before the header was known.
 pub(crate) struct PrefetchedProofs {
-    wanted: Wanted,
-    items: Vec<StateItem>,
+    wanted: WantedState,
+    items: Vec<StateSourceItem>,
 }
 
-impl Prover {
+impl CallProver {
     pub(super) fn new(chain_id: u64) -> Self {
-        Self { chain_id, codes: CodeCache::new(), hints: HintCache::new(), runs: RunLimit::of_processors() }
+        Self {
+            chain_id,
+            codes: CodeCache::new(),
+            hints: AccessListCache::new(),
+            runs: BlockingJobLimiter::for_processors(),
+        }
     }
 
     /// Computes the outcome of `call` at the session's block, over state that `source` proves.
@@ -90,88 +95,88 @@ impl Prover {
     /// is asked for one unless the call ran before.
     ///
     /// # Errors
-    /// [`ProverError`]. The state proven so far stays in the session.
-    pub(super) async fn call(
+    /// [`CallProverError`]. The state proven so far stays in the session.
+    pub(super) async fn compute_call(
         &self,
         source: &dyn StateSource,
-        session: &mut Session,
-        call: &Call,
+        session: &mut CallProverSession,
+        call: &EvmCall,
         hint: Option<AccessList>,
-    ) -> Result<CallOutcome, ProverError> {
+    ) -> Result<EvmCallOutcome, CallProverError> {
         let known = match hint {
             Some(_) => self.hints.get(call).await,
-            None => Some(self.prefetch(source, session.header.id(), call).await),
+            None => Some(self.fetch_hint(source, session.header.id(), call).await),
         };
         let items = known.iter().flat_map(|known| &known.0).chain(hint.iter().flat_map(|hint| &hint.0));
-        let mut hinted = hinted(items);
-        session.proven.without_known(&mut hinted);
+        let mut hinted = hinted_state(items);
+        session.proven.remove_known(&mut hinted);
         let mut wanted = always_wanted(call);
-        session.proven.without_known(&mut wanted);
+        session.proven.remove_known(&mut wanted);
         session.hints_left.grant(hinted, &mut wanted);
         let mut gas_left = MAX_GAS;
         for _ in 0..MAX_ROUNDS {
-            self.prove(source, session, wanted).await?;
+            self.prove_wanted(source, session, wanted).await?;
             match self.run(session, call).await? {
-                Execution::Complete { outcome, read } => {
+                EvmRunResult::Complete { outcome, read } => {
                     session.note_read(&read)?;
-                    self.hints.learn(call, read).await;
+                    self.hints.replace_hint(call, read).await;
                     return Ok(outcome);
                 }
-                Execution::Incomplete { missed, gas } => {
-                    gas_left = gas_left.checked_sub(gas).ok_or(ProofError::TooMuchGas)?;
+                EvmRunResult::Incomplete { missed, gas } => {
+                    gas_left = gas_left.checked_sub(gas).ok_or(ProvenCallError::TooMuchGas)?;
                     session.note_read(&missed.accounts)?;
                     wanted = missed;
                 }
             }
         }
-        Err(ProofError::TooManyRounds.into())
+        Err(ProvenCallError::TooManyRounds.into())
     }
 
     /// Fetches proofs of what `call` read last time, at the block that a tag currently selects. This may differ from
-    /// the block whose header is eventually trusted: see [`Prover::adopt`]. Returns `None` if the call never ran or the
-    /// source does not answer.
+    /// the block whose header is eventually trusted: see [`CallProver::adopt`]. Returns `None` if the call never ran or
+    /// the source does not answer.
     pub(super) async fn prefetch_proofs(
         &self,
         source: &dyn StateSource,
         tag: BlockId,
-        call: &Call,
+        call: &EvmCall,
     ) -> Option<PrefetchedProofs> {
         let known = self.hints.get(call).await?;
         let mut wanted = always_wanted(call);
-        let mut budget = HintBudget::FULL;
-        budget.grant(hinted(known.0.iter()), &mut wanted);
-        self.want_codes(&Proven::default(), &mut wanted).await;
-        let items = source.fetch(&wanted, tag).await.ok()?;
+        let mut budget = HintedProofBudget::FULL;
+        budget.grant(hinted_state(known.0.iter()), &mut wanted);
+        self.add_wanted_codes(&ProvenStateValues::default(), &mut wanted).await;
+        let items = source.fetch_state(&wanted, tag).await.ok()?;
         Some(PrefetchedProofs { wanted, items })
     }
 
     /// Adds prefetched proofs to the session if all of them are valid under the session's header. Otherwise they belong
     /// to another block, and all are dropped.
-    pub(super) async fn adopt(&self, session: &mut Session, prefetched: PrefetchedProofs) {
+    pub(super) async fn adopt(&self, session: &mut CallProverSession, prefetched: PrefetchedProofs) {
         let mut guessed = session.clone();
         if self.accept(&mut guessed, &prefetched.wanted, prefetched.items).await.is_ok() {
-            let HintBudget { accounts, slots } = guessed.hints_left;
-            guessed.hints_left = HintBudget {
+            let HintedProofBudget { accounts, slots } = guessed.hints_left;
+            guessed.hints_left = HintedProofBudget {
                 accounts: accounts.saturating_sub(prefetched.wanted.accounts.len()),
-                slots: slots.saturating_sub(prefetched.wanted.slots()),
+                slots: slots.saturating_sub(prefetched.wanted.slot_count()),
             };
             *session = guessed;
         }
     }
 
     /// What the call is likely to read: what it read last time, else the source's hint.
-    pub(super) async fn prefetch(&self, source: &dyn StateSource, block: BlockId, call: &Call) -> Arc<AccessList> {
+    pub(super) async fn fetch_hint(&self, source: &dyn StateSource, block: BlockId, call: &EvmCall) -> Arc<AccessList> {
         // Some nodes return no access list for a call that reverts. The runs then discover what it reads.
-        self.hints.get_or(call, async { source.touched(call, block).await.unwrap_or_default() }).await
+        self.hints.get_or(call, async { source.fetch_access_list(call, block).await.unwrap_or_default() }).await
     }
 
     /// Waits for a permit, then runs the call once on a blocking thread.
-    async fn run(&self, session: &mut Session, call: &Call) -> Result<Execution, ProverError> {
+    async fn run(&self, session: &mut CallProverSession, call: &EvmCall) -> Result<EvmRunResult, CallProverError> {
         let permit = self.runs.acquire().await;
         let (proven, header) = (std::mem::take(&mut session.proven), Arc::clone(&session.header));
         let (chain_id, call) = (self.chain_id, call.clone());
         let running = permit.run(move || {
-            let ran = clresolve_state::run(&proven, &header, chain_id, &call);
+            let ran = clresolve_state::run_call(&proven, &header, chain_id, &call);
             (proven, ran)
         });
         let (proven, ran) = running.await?;
@@ -180,57 +185,62 @@ impl Prover {
     }
 
     /// Fetches the wanted state and verifies the proofs.
-    async fn prove(
+    async fn prove_wanted(
         &self,
         source: &dyn StateSource,
-        session: &mut Session,
-        mut wanted: Wanted,
-    ) -> Result<(), ProverError> {
-        self.want_codes(&session.proven, &mut wanted).await;
+        session: &mut CallProverSession,
+        mut wanted: WantedState,
+    ) -> Result<(), CallProverError> {
+        self.add_wanted_codes(&session.proven, &mut wanted).await;
         if wanted.is_empty() {
             return Ok(());
         }
-        let items = source.fetch(&wanted, session.header.id()).await?;
+        let items = source.fetch_state(&wanted, session.header.id()).await?;
         self.accept(session, &wanted, items).await
     }
 
     /// Adds to `wanted` the code of accounts that are not proven yet and whose last known code is not cached.
-    async fn want_codes(&self, proven: &Proven, wanted: &mut Wanted) {
+    async fn add_wanted_codes(&self, proven: &ProvenStateValues, wanted: &mut WantedState) {
         for address in wanted.accounts.keys() {
             // Every call reads the account of its caller, which seldom has code.
             let may_run = !proven.knows(*address) && *address != CALLER;
-            if may_run && !self.codes.has_last_of(*address).await {
+            if may_run && !self.codes.has_last_code(*address).await {
                 wanted.codes.insert(*address);
             }
         }
     }
 
     /// Verifies the proofs of the wanted state, and keeps what they prove.
-    async fn accept(&self, session: &mut Session, wanted: &Wanted, items: Vec<StateItem>) -> Result<(), ProverError> {
+    async fn accept(
+        &self,
+        session: &mut CallProverSession,
+        wanted: &WantedState,
+        items: Vec<StateSourceItem>,
+    ) -> Result<(), CallProverError> {
         let mut codes = Vec::new();
         for item in items {
             match item {
-                StateItem::Proof(address, slots, answer) => {
+                StateSourceItem::Proof(address, slots, answer) => {
                     let root = session.header.state_root();
-                    let verified = clresolve_state::verify_proof(root, address, &slots, &answer)?;
+                    let verified = clresolve_state::verify_account_proof(root, address, &slots, &answer)?;
                     if let Some(nodes) = &mut session.nodes {
                         nodes.add(address, &slots, &answer);
                     }
                     session.proven.insert(address, verified);
                 }
-                StateItem::Code(address, code) => codes.push((address, code)),
+                StateSourceItem::Code(address, code) => codes.push((address, code)),
             }
         }
         for (address, code) in codes {
             if let Some(hash) = session.proven.code_hash(address) {
-                session.proven.insert_code(hash, self.codes.put(address, hash, code).await?);
+                session.proven.insert_code(hash, self.codes.verify_and_cache(address, hash, code).await?);
             } else if !code.is_empty() {
-                return Err(ProofError::Code { address }.into());
+                return Err(ProvenCallError::Code { address }.into());
             }
         }
         for address in wanted.accounts.keys() {
             if let Some(hash) = session.proven.code_hash(*address) {
-                self.codes.set_last_of(*address, hash).await;
+                self.codes.set_last_code_hash(*address, hash).await;
                 if !session.proven.has_code(hash)
                     && let Some(code) = self.codes.get(hash).await
                 {
@@ -242,28 +252,28 @@ impl Prover {
     }
 }
 
-impl Session {
-    pub(super) fn new(header: Arc<HashedHeader>) -> Self {
-        let (read, hints_left) = (Wanted::default(), HintBudget::FULL);
-        Self { header, proven: Proven::default(), read, hints_left, nodes: None }
+impl CallProverSession {
+    pub(super) fn new(header: Arc<HashedBlockHeader>) -> Self {
+        let (read, hints_left) = (WantedState::default(), HintedProofBudget::FULL);
+        Self { header, proven: ProvenStateValues::default(), read, hints_left, nodes: None }
     }
 
     /// Counts what a call has read or tried to read.
-    fn note_read(&mut self, read: &BTreeMap<Address, BTreeSet<U256>>) -> Result<(), ProofError> {
+    fn note_read(&mut self, read: &BTreeMap<Address, BTreeSet<U256>>) -> Result<(), ProvenCallError> {
         for (address, slots) in read {
             self.read.accounts.entry(*address).or_default().extend(slots);
         }
         if self.read.accounts.len() > MAX_ACCOUNTS {
-            return Err(ProofError::TooManyAccounts);
+            return Err(ProvenCallError::TooManyAccounts);
         }
-        if self.read.slots() > MAX_SLOTS && !clresolve_core::mutant!("endless-slots") {
-            return Err(ProofError::TooManySlots);
+        if self.read.slot_count() > MAX_SLOTS && !clresolve_core::mutant!("endless-slots") {
+            return Err(ProvenCallError::TooManySlots);
         }
         Ok(())
     }
 
-    /// Like [`Session::new`], but keeps the proofs.
-    pub(super) fn keeping(header: Arc<HashedHeader>) -> Self {
+    /// Like [`CallProverSession::new`], but keeps the proofs.
+    pub(super) fn new_keeping_proofs(header: Arc<HashedBlockHeader>) -> Self {
         Self { nodes: Some(ProofNodes::default()), ..Self::new(header) }
     }
 
@@ -272,20 +282,20 @@ impl Session {
     }
 
     /// The proofs, if they are kept.
-    pub(super) fn nodes(&self) -> Option<ProofNodes> {
+    pub(super) fn kept_proofs(&self) -> Option<ProofNodes> {
         Some(self.nodes.clone()?.with_codes_of(&self.proven))
     }
 }
 
 /// What every call reads.
-fn always_wanted(call: &Call) -> Wanted {
+fn always_wanted(call: &EvmCall) -> WantedState {
     let accounts = [call.to, CALLER].map(|address| (address, BTreeSet::new()));
-    Wanted { accounts: accounts.into(), ..Wanted::default() }
+    WantedState { accounts: accounts.into(), ..WantedState::default() }
 }
 
 /// The hinted accounts and slots, up to the largest possible hint budget.
-fn hinted<'h>(hint: impl Iterator<Item = &'h AccessListItem>) -> Wanted {
-    let mut wanted = Wanted::default();
+fn hinted_state<'h>(hint: impl Iterator<Item = &'h AccessListItem>) -> WantedState {
+    let mut wanted = WantedState::default();
     let mut room = MAX_HINTED_SLOTS;
     for item in hint.take(MAX_HINTED_ACCOUNTS) {
         let slots = item.storage_keys.iter().take(room).map(|key| U256::from_be_bytes(key.0));

@@ -4,60 +4,65 @@ use alloy_primitives::Bytes;
 use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::TransactionRequest;
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::{Coins, PaymentRecords};
-use clresolve_core::reading::{Answer, Block, ChainError};
-use clresolve_core::records::Key;
+use clresolve_core::payment::{CoinTypes, PaymentRecords};
+use clresolve_core::reading::{ChainBlock, ChainError, EnsAnswer};
+use clresolve_core::records::RecordKey;
 use clresolve_core::text::excerpt;
-use clresolve_state::answer::{self, Returned};
-use clresolve_state::contracts::{Findings, Subject};
-use clresolve_state::{Contracts, Spoiled};
+use clresolve_state::answer::{self, ResolverReturnData};
+use clresolve_state::contracts::{NameFindings, NameMulticall};
+use clresolve_state::{BatchedCallError, EnsContractAddresses};
 
-use crate::failure::Failure;
-use crate::request::{by_hash, eth_call};
+use crate::failure::EndpointFailure;
+use crate::request::{block_id_by_hash, eth_call};
 
-pub(crate) struct Query {
-    subject: Subject,
+pub(crate) struct NameQuery {
+    subject: NameMulticall,
     /// The text records that are read. Empty for an address query.
-    pub(crate) keys: &'static [Key],
+    pub(crate) keys: &'static [RecordKey],
     /// The call to the Universal Resolver, which a lookup repeats.
     pub(crate) resolve: Bytes,
     /// The Multicall3 call that contains all other calls.
     pub(crate) call: TransactionRequest,
 }
 
-impl Query {
+impl NameQuery {
     /// A query for the text records of a resolution, combined with the name's payment records.
-    pub(crate) fn walk(name: &EnsName, contracts: &Contracts, coins: &Coins) -> Self {
-        let subject = Subject::new(name, contracts).with_payment(Some(coins.clone()));
-        Self::texts(subject, contracts, &Key::ALL)
+    pub(crate) fn for_resolution(name: &EnsName, contracts: &EnsContractAddresses, coins: &CoinTypes) -> Self {
+        let subject = NameMulticall::new(name, contracts).with_payment(Some(coins.clone()));
+        Self::for_texts(subject, contracts, &RecordKey::ALL)
     }
 
     /// A query for the text records under these keys.
-    pub(crate) fn records(name: &EnsName, contracts: &Contracts, keys: &'static [Key]) -> Self {
-        Self::texts(Subject::new(name, contracts), contracts, keys)
+    pub(crate) fn for_records(name: &EnsName, contracts: &EnsContractAddresses, keys: &'static [RecordKey]) -> Self {
+        Self::for_texts(NameMulticall::new(name, contracts), contracts, keys)
     }
 
-    fn texts(subject: Subject, contracts: &Contracts, keys: &'static [Key]) -> Self {
-        let resolve = subject.resolve_texts(keys.iter().map(|key| key.as_str()));
+    fn for_texts(subject: NameMulticall, contracts: &EnsContractAddresses, keys: &'static [RecordKey]) -> Self {
+        let resolve = subject.resolve_texts_call(keys.iter().map(|key| key.as_str()));
         Self::new(subject, contracts, resolve, keys)
     }
 
     /// A query for text records under keys that a resolution does not need.
-    pub(crate) fn further_records(name: &EnsName, contracts: &Contracts, keys: &[String]) -> Self {
-        let subject = Subject::new(name, contracts);
-        let resolve = subject.resolve_texts(keys.iter().map(String::as_str));
+    pub(crate) fn for_further_records(name: &EnsName, contracts: &EnsContractAddresses, keys: &[String]) -> Self {
+        let subject = NameMulticall::new(name, contracts);
+        let resolve = subject.resolve_texts_call(keys.iter().map(String::as_str));
         Self::new(subject, contracts, resolve, &[])
     }
 
     /// A query for the name's address.
-    pub(crate) fn address(name: &EnsName, contracts: &Contracts) -> Self {
-        let subject = Subject::new(name, contracts);
-        let resolve = subject.resolve_address();
+    pub(crate) fn for_address(name: &EnsName, contracts: &EnsContractAddresses) -> Self {
+        let subject = NameMulticall::new(name, contracts);
+        let resolve = subject.resolve_address_call();
         Self::new(subject, contracts, resolve, &[])
     }
 
-    fn new(subject: Subject, contracts: &Contracts, resolve: Bytes, keys: &'static [Key]) -> Self {
-        let call = eth_call(contracts.multicall3, subject.aggregate(resolve.clone()));
+    fn new(
+        subject: NameMulticall,
+        contracts: &EnsContractAddresses,
+        resolve: Bytes,
+        keys: &'static [RecordKey],
+    ) -> Self {
+        let call = eth_call(contracts.multicall3, subject.aggregate_call(resolve.clone()));
         Self { subject, keys, resolve, call }
     }
 
@@ -66,29 +71,30 @@ impl Query {
     }
 
     /// The requested coin types and the call that reads them, if payment records are requested.
-    pub(crate) fn payment(&self) -> Option<(&Coins, Bytes)> {
-        self.subject.coins().zip(self.subject.resolve_payment())
+    pub(crate) fn payment_call(&self) -> Option<(&CoinTypes, Bytes)> {
+        self.subject.coins().zip(self.subject.resolve_payment_call())
     }
 
     /// The requested coin types, if payment records are requested.
     #[cfg(feature = "state-proof")]
-    pub(crate) const fn coins(&self) -> Option<&Coins> {
+    pub(crate) const fn coins(&self) -> Option<&CoinTypes> {
         self.subject.coins()
     }
 
     /// Decodes the payment records, if the query requested them.
     pub(crate) fn decode_payment(
         &self,
-        findings: &Findings,
-        returned: &Returned,
+        findings: &NameFindings,
+        returned: &ResolverReturnData,
     ) -> Result<PaymentRecords, ChainError> {
-        self.subject
-            .coins()
-            .map_or_else(|| Ok(PaymentRecords::default()), |coins| answer::payment(findings, coins, returned))
+        self.subject.coins().map_or_else(
+            || Ok(PaymentRecords::default()),
+            |coins| answer::payment_from_return(findings, coins, returned),
+        )
     }
 
     /// Adds the payment records to the answer, if the query requested them.
-    pub(crate) fn with_payment(&self, answer: Answer, payment: Result<PaymentRecords, ChainError>) -> Answer {
+    pub(crate) fn with_payment(&self, answer: EnsAnswer, payment: Result<PaymentRecords, ChainError>) -> EnsAnswer {
         match self.subject.coins() {
             Some(coins) => answer::with_payment(answer, coins, payment),
             None => answer,
@@ -96,44 +102,48 @@ impl Query {
     }
 
     /// The findings at a block that is selected by hash.
-    pub(crate) async fn ask(&self, client: &RpcClient, block: &Block) -> Result<Findings, Failure> {
-        let data = client.request::<_, Bytes>("eth_call", (&self.call, by_hash(block))).await;
-        self.decode_at(block, &data.map_err(|error| Failure::of(&error, excerpt))?)
+    pub(crate) async fn fetch_findings(
+        &self,
+        client: &RpcClient,
+        block: &ChainBlock,
+    ) -> Result<NameFindings, EndpointFailure> {
+        let data = client.request::<_, Bytes>("eth_call", (&self.call, block_id_by_hash(block))).await;
+        self.decode_at(block, &data.map_err(|error| EndpointFailure::from_transport_error(&error, excerpt))?)
     }
 
     /// Decodes the result of the call.
     ///
     /// # Errors
-    /// [`Failure::Unusable`].
-    pub(crate) fn decode(&self, data: &[u8]) -> Result<Findings, Failure> {
-        self.subject.decode(data).map_err(|garbled| Failure::Unusable(garbled.to_string()))
+    /// [`EndpointFailure::Unusable`].
+    pub(crate) fn decode(&self, data: &[u8]) -> Result<NameFindings, EndpointFailure> {
+        self.subject.decode(data).map_err(|garbled| EndpointFailure::Unusable(garbled.to_string()))
     }
 
     /// Decodes the result of a call at a block that was selected by hash.
     ///
     /// # Errors
-    /// [`Failure::Unusable`], or [`Failure::OtherBlock`] if the result reports another block.
-    pub(crate) fn decode_at(&self, block: &Block, data: &[u8]) -> Result<Findings, Failure> {
+    /// [`EndpointFailure::Unusable`], or [`EndpointFailure::OtherBlock`] if the result reports another block.
+    pub(crate) fn decode_at(&self, block: &ChainBlock, data: &[u8]) -> Result<NameFindings, EndpointFailure> {
         let findings = self.decode(data)?;
         if findings.block != block.number {
-            return Err(Failure::OtherBlock("a call by block hash ran in another block".to_owned()));
+            return Err(EndpointFailure::OtherBlock("a call by block hash ran in another block".to_owned()));
         }
         Ok(findings)
     }
 }
 
 /// Why none of the results of a combined call can be used.
-pub(crate) fn spoiled(why: Spoiled) -> Failure {
-    Failure::Unusable(why.to_string())
+pub(crate) fn unusable_batch_failure(why: BatchedCallError) -> EndpointFailure {
+    EndpointFailure::Unusable(why.to_string())
 }
 
 /// The findings at the newest block, unless that block is older than the pinned one.
 ///
 /// # Errors
-/// [`Failure::Unusable`].
-pub(crate) fn not_before(latest: Findings, block: &Block) -> Result<Findings, Failure> {
+/// [`EndpointFailure::Unusable`].
+pub(crate) fn require_not_before(latest: NameFindings, block: &ChainBlock) -> Result<NameFindings, EndpointFailure> {
     if latest.block < block.number {
-        return Err(Failure::Unusable("the newest block is older than the block that was read".to_owned()));
+        return Err(EndpointFailure::Unusable("the newest block is older than the block that was read".to_owned()));
     }
     Ok(latest)
 }

@@ -1,42 +1,42 @@
-//! [`QuorumHeaders`]: supplies the header on which enough endpoints agree.
+//! [`QuorumHeaderSource`]: supplies the header on which enough endpoints agree.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use clresolve_core::reading::{BlockSelector, ChainError, Grade};
+use clresolve_core::reading::{BlockSelector, ChainError, ProofGrade};
 
-use crate::header_only::HeaderOnly;
-use crate::header_source::{Head, HeaderSource};
+use crate::header_only::BlockHeaderQuery;
+use crate::header_source::{BlockHeaderSource, VouchedBlockHeader};
 use crate::poll::poll;
-use crate::pool::{ChainConfig, EndpointPool};
-use crate::transport::HttpPost;
+use crate::pool::{ChainReaderConfig, EndpointPool};
+use crate::transport::RpcHttpTransport;
 
 /// A header source that selects the block that enough endpoints have.
-pub struct QuorumHeaders(Arc<EndpointPool>);
+pub struct QuorumHeaderSource(Arc<EndpointPool>);
 
-impl QuorumHeaders {
+impl QuorumHeaderSource {
     /// Asks the endpoints of `config` through `http`, the client for the operator's URLs.
-    pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
-        Self::of(Arc::new(EndpointPool::new(config, http)))
+    pub fn new(config: ChainReaderConfig, http: &Arc<dyn RpcHttpTransport>) -> Self {
+        Self::from_pool(Arc::new(EndpointPool::new(config, http)))
     }
 
-    pub(crate) const fn of(pool: Arc<EndpointPool>) -> Self {
+    pub(crate) const fn from_pool(pool: Arc<EndpointPool>) -> Self {
         Self(pool)
     }
 }
 
 #[async_trait]
-impl HeaderSource for QuorumHeaders {
-    async fn head(&self, selector: BlockSelector) -> Result<Head, ChainError> {
-        let consensus = poll(&self.0, Arc::new(HeaderOnly), selector).await?;
+impl BlockHeaderSource for QuorumHeaderSource {
+    async fn select_header(&self, selector: BlockSelector) -> Result<VouchedBlockHeader, ChainError> {
+        let consensus = poll(&self.0, Arc::new(BlockHeaderQuery), selector).await?;
         let proof = consensus.proof(self.0.demand);
-        Ok(Head {
+        Ok(VouchedBlockHeader {
             block: consensus.block,
-            grade: Grade::StateProof,
+            grade: ProofGrade::StateProof,
             asked: proof.asked,
             agreed: proof.agreed,
             own: proof.own,
-            endpoints: consensus.labels(),
+            endpoints: consensus.member_labels(),
             contradicted_by: consensus.contradicted_by,
             failed_endpoints: consensus.failed,
             header: consensus.pinned,

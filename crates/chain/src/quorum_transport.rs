@@ -2,7 +2,8 @@
 //! enough of them agree.
 //!
 //! After the first exchange, requests at a pinned block use it: queries about the owner, and the steps of an off-chain
-//! lookup. If calls are computed locally, [`ProvenTransport`](crate::proven_transport::ProvenTransport) replaces it.
+//! lookup. If calls are computed locally, [`ProvenStateTransport`](crate::proven_transport::ProvenStateTransport)
+//! replaces it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,15 +19,15 @@ use serde_json::value::RawValue;
 use tower::Service;
 
 use crate::endpoint::RpcEndpoint;
-use crate::fan_out::{Event, FanOut, Need, Plan};
+use crate::fan_out::{FanOutEvent, FanOutNeed, FanOutPlan, RequestFanOut};
 use crate::revert::revert_data;
-use crate::transport::TransportFault;
+use crate::transport::EndpointTransportError;
 
 /// Endpoints that get the same request concurrently.
 #[derive(Clone)]
-pub(crate) struct QuorumTransport(Arc<Quorum>);
+pub(crate) struct QuorumTransport(Arc<QuorumTransportInner>);
 
-struct Quorum {
+struct QuorumTransportInner {
     /// The members, then the spares. Spares are asked if members stall, fail or contradict each other.
     endpoints: Vec<Arc<RpcEndpoint>>,
     members: usize,
@@ -44,7 +45,7 @@ impl QuorumTransport {
     ) -> Self {
         let count = members.len();
         let endpoints = members.into_iter().chain(spares).collect();
-        Self(Arc::new(Quorum { endpoints, members: count, agree, patience }))
+        Self(Arc::new(QuorumTransportInner { endpoints, members: count, agree, patience }))
     }
 }
 
@@ -59,20 +60,20 @@ impl Service<RequestPacket> for QuorumTransport {
 
     fn call(&mut self, packet: RequestPacket) -> Self::Future {
         let quorum = Arc::clone(&self.0);
-        Box::pin(async move { quorum.ask(packet).await })
+        Box::pin(async move { quorum.ask_quorum(packet).await })
     }
 }
 
 /// The part of a response that is compared. Error messages are excluded, since they differ between node
 /// implementations.
 #[derive(PartialEq)]
-enum Comparable {
+enum ComparableResponse {
     Result(String),
     Reverted(Bytes),
 }
 
-impl Comparable {
-    fn of(response: &Response) -> Option<Self> {
+impl ComparableResponse {
+    fn from_response(response: &Response) -> Option<Self> {
         match &response.payload {
             ResponsePayload::Success(result) => Some(Self::Result(result.get().to_ascii_lowercase())),
             ResponsePayload::Failure(error) => revert_data(error).map(Self::Reverted),
@@ -80,7 +81,7 @@ impl Comparable {
     }
 }
 
-impl fmt::Display for Comparable {
+impl fmt::Display for ComparableResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Result(result) => write!(f, "an answer {}", short_digest(result.as_bytes())),
@@ -89,38 +90,38 @@ impl fmt::Display for Comparable {
     }
 }
 
-impl Quorum {
+impl QuorumTransportInner {
     /// The response on which enough operators agree, else the contradiction, else the first failure.
-    async fn ask(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
-        let plan = Plan::new(self.endpoints.len(), self.members, self.agree);
-        let mut fan_out = FanOut::new(plan, Some(self.patience));
+    async fn ask_quorum(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
+        let plan = FanOutPlan::new(self.endpoints.len(), self.members, self.agree);
+        let mut fan_out = RequestFanOut::new(plan, Some(self.patience));
         let ask = |index: usize| {
             let (mut transport, packet) = (self.endpoints[index].transport.clone(), packet.clone());
             async move { (index, transport.call(packet).await) }
         };
-        let mut responses: Vec<(usize, Comparable)> = Vec::new();
+        let mut responses: Vec<(usize, ComparableResponse)> = Vec::new();
         let mut failure = None;
         loop {
-            let need = Need::Answers { in_sight: self.most_alike(&responses) };
-            let Event::Answer((index, answer)) = fan_out.next(need, ask).await else { break };
+            let need = FanOutNeed::Answers { in_sight: self.largest_agreement(&responses) };
+            let FanOutEvent::Answer((index, answer)) = fan_out.next_event(need, ask).await else { break };
             let response = match answer {
                 Ok(ResponsePacket::Single(response)) => response,
-                Ok(ResponsePacket::Batch(_)) => return Err(unusable("a batch has no single answer")),
+                Ok(ResponsePacket::Batch(_)) => return Err(unusable_error("a batch has no single answer")),
                 Err(error) => {
                     failure.get_or_insert(Err(error));
                     continue;
                 }
             };
-            let Some(comparable) = Comparable::of(&response) else {
+            let Some(comparable) = ComparableResponse::from_response(&response) else {
                 failure.get_or_insert(Ok(ResponsePacket::Single(response)));
                 continue;
             };
             responses.push((index, comparable));
             let (_, latest) = &responses[responses.len() - 1];
-            if self.operators(&responses, latest) >= self.agree {
+            if self.count_operators(&responses, latest) >= self.agree {
                 if is_about_one_block(&packet) {
                     let others = responses.iter().filter(|(_, other)| other != latest);
-                    others.for_each(|(index, _)| accuse(&self.endpoints[*index]));
+                    others.for_each(|(index, _)| report_contradiction(&self.endpoints[*index]));
                 }
                 return Ok(ResponsePacket::Single(response));
             }
@@ -128,17 +129,17 @@ impl Quorum {
         if responses.windows(2).any(|pair| pair[0].1 != pair[1].1) {
             let label = |index: usize| self.endpoints[index].label.clone();
             let statements = responses.iter().map(|(index, response)| (label(*index), response.to_string())).collect();
-            return Err(TransportErrorKind::custom(TransportFault::Divided(statements)));
+            return Err(TransportErrorKind::custom(EndpointTransportError::Divided(statements)));
         }
-        failure.unwrap_or_else(|| Err(unusable("too few endpoints answered")))
+        failure.unwrap_or_else(|| Err(unusable_error("too few endpoints answered")))
     }
 
     /// Largest number of operators that return the same response.
-    fn most_alike(&self, responses: &[(usize, Comparable)]) -> usize {
-        responses.iter().map(|(_, response)| self.operators(responses, response)).max().unwrap_or(0)
+    fn largest_agreement(&self, responses: &[(usize, ComparableResponse)]) -> usize {
+        responses.iter().map(|(_, response)| self.count_operators(responses, response)).max().unwrap_or(0)
     }
 
-    fn operators(&self, responses: &[(usize, Comparable)], response: &Comparable) -> usize {
+    fn count_operators(&self, responses: &[(usize, ComparableResponse)], response: &ComparableResponse) -> usize {
         let alike = responses.iter().filter(|(_, other)| other == response);
         alike.map(|(index, _)| self.endpoints[*index].operator.as_str()).collect::<BTreeSet<_>>().len()
     }
@@ -150,11 +151,11 @@ fn is_about_one_block(packet: &RequestPacket) -> bool {
     matches!(packet, RequestPacket::Single(request) if request.params().is_some_and(names_hash))
 }
 
-fn accuse(endpoint: &RpcEndpoint) {
-    crate::rpc_lied(&endpoint.label);
+fn report_contradiction(endpoint: &RpcEndpoint) {
+    crate::count_rpc_lie(&endpoint.label);
     tracing::warn!(endpoint = endpoint.label, "endpoint contradicts the quorum");
 }
 
-fn unusable(cause: &str) -> TransportError {
+fn unusable_error(cause: &str) -> TransportError {
     TransportErrorKind::custom_str(cause)
 }

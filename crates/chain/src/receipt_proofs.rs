@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_rpc_client::RpcClient;
-use clresolve_core::execution::Execution;
-use clresolve_state::HashedHeader;
-use clresolve_state::receipts::{ReceiptProof, StatedReceipt};
+use clresolve_core::execution::ExecutedTransaction;
+use clresolve_state::HashedBlockHeader;
+use clresolve_state::receipts::{ReceiptInclusionProof, RpcReceiptDocument};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 use crate::endpoint::RpcEndpoint;
-use crate::failure::Failure;
-use crate::fan_out::first;
-use crate::run_limit::RunLimit;
+use crate::failure::EndpointFailure;
+use crate::fan_out::ask_until_success;
+use crate::run_limit::BlockingJobLimiter;
 
 /// Maximum length of a block's receipts list, in bytes. Full blocks of busy chains have one or two MiB of receipts.
 const MAX_RECEIPTS_BYTES: usize = 4 << 20;
@@ -27,72 +27,80 @@ const PROOFS_AT_ONCE: usize = 2;
 const READ_AT_ONCE: usize = 1;
 
 /// The statement to prove: the block with this header contains the receipt of this transaction.
-struct Claim {
-    header: HashedHeader,
-    execution: Execution,
+struct ReceiptInclusionClaim {
+    header: HashedBlockHeader,
+    execution: ExecutedTransaction,
 }
 
-pub(crate) struct ReceiptProofs {
+pub(crate) struct ReceiptInclusionProver {
     permits: Semaphore,
-    runs: RunLimit,
+    runs: BlockingJobLimiter,
 }
 
-impl ReceiptProofs {
+impl ReceiptInclusionProver {
     pub(crate) fn new() -> Self {
         let mutated = clresolve_core::mutant!("endless-receipt-proofs");
         let permits = if mutated { Semaphore::MAX_PERMITS } else { PROOFS_AT_ONCE };
-        Self { permits: Semaphore::new(permits), runs: RunLimit::of(READ_AT_ONCE) }
+        Self { permits: Semaphore::new(permits), runs: BlockingJobLimiter::with_permits(READ_AT_ONCE) }
     }
 
     /// The proof for this transaction, from the first of these endpoints that returns the receipts of its block.
-    pub(crate) async fn of(
+    pub(crate) async fn prove_receipt(
         &self,
-        header: &HashedHeader,
-        execution: &Execution,
+        header: &HashedBlockHeader,
+        execution: &ExecutedTransaction,
         endpoints: &[Arc<RpcEndpoint>],
         patience: Option<Duration>,
-    ) -> Option<ReceiptProof> {
-        let claim = Arc::new(Claim { header: header.clone(), execution: execution.clone() });
-        let made = first(endpoints.len(), patience, |index| self.by(&endpoints[index], &claim));
-        self.in_turn(made).await.success.map(|(_, proof)| proof)
+    ) -> Option<ReceiptInclusionProof> {
+        let claim = Arc::new(ReceiptInclusionClaim { header: header.clone(), execution: execution.clone() });
+        let made =
+            ask_until_success(endpoints.len(), patience, |index| self.prove_by_endpoint(&endpoints[index], &claim));
+        self.run_with_permit(made).await.success.map(|(_, proof)| proof)
     }
 
-    async fn by(&self, endpoint: &RpcEndpoint, claim: &Arc<Claim>) -> Result<ReceiptProof, Failure> {
+    async fn prove_by_endpoint(
+        &self,
+        endpoint: &RpcEndpoint,
+        claim: &Arc<ReceiptInclusionClaim>,
+    ) -> Result<ReceiptInclusionProof, EndpointFailure> {
         let rpc = RpcClient::new(endpoint.transport.with_replies_up_to(MAX_RECEIPTS_BYTES), false);
         let block = (claim.header.hash(),);
         let receipts = rpc.request::<_, Option<Box<RawValue>>>("eth_getBlockReceipts", block).await;
-        let receipts = receipts.map_err(|error| endpoint.failure(&error))?;
-        let receipts = receipts.ok_or_else(|| unusable("it has no receipts of the block"))?;
+        let receipts = receipts.map_err(|error| endpoint.failure_of_error(&error))?;
+        let receipts = receipts.ok_or_else(|| unusable_failure("it has no receipts of the block"))?;
         let claim = Arc::clone(claim);
-        self.read(move || prove(&receipts, &claim)).await?
+        self.run_job(move || build_receipt_proof(&receipts, &claim)).await?
     }
 
     /// Runs `making` once a permit is free.
-    async fn in_turn<T>(&self, making: impl Future<Output = T>) -> T {
+    async fn run_with_permit<T>(&self, making: impl Future<Output = T>) -> T {
         let _permit = self.permits.acquire().await.expect("it is never closed");
         making.await
     }
 
-    async fn read<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    async fn run_job<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, EndpointFailure> {
         if clresolve_core::mutant!("receipts-on-workers") {
             return Ok(job());
         }
         let ran = self.runs.acquire().await.run(job).await;
-        ran.map_err(|_| unusable("the proof ended without a result"))
+        ran.map_err(|_| unusable_failure("the proof ended without a result"))
     }
 }
 
-fn prove(receipts: &RawValue, claim: &Claim) -> Result<ReceiptProof, Failure> {
-    let receipts: Vec<StatedReceipt> =
-        serde_json::from_str(receipts.get()).map_err(|error| Failure::Unusable(error.to_string()))?;
-    let proof = ReceiptProof::new(&claim.header, &receipts, claim.execution.index);
-    let proof = proof.ok_or_else(|| unusable("the receipts are not those of the block"))?;
-    proof.check(&claim.execution).map_err(|error| Failure::Unusable(error.to_string()))?;
+fn build_receipt_proof(
+    receipts: &RawValue,
+    claim: &ReceiptInclusionClaim,
+) -> Result<ReceiptInclusionProof, EndpointFailure> {
+    let receipts: Vec<RpcReceiptDocument> =
+        serde_json::from_str(receipts.get()).map_err(|error| EndpointFailure::Unusable(error.to_string()))?;
+    let proof = ReceiptInclusionProof::new(&claim.header, &receipts, claim.execution.index);
+    let proof = proof.ok_or_else(|| unusable_failure("the receipts are not those of the block"))?;
+    proof.check(&claim.execution).map_err(|error| EndpointFailure::Unusable(error.to_string()))?;
     Ok(proof)
 }
 
-fn unusable(cause: &str) -> Failure {
-    Failure::Unusable(cause.to_owned())
+fn unusable_failure(cause: &str) -> EndpointFailure {
+    EndpointFailure::Unusable(cause.to_owned())
 }
 
 #[cfg(test)]
@@ -106,20 +114,20 @@ mod tests {
 
     #[tokio::test]
     async fn receipts_are_read_on_threads_that_serve_no_connections() {
-        let reader = ReceiptProofs::new().read(|| thread::current().id()).await.expect("it runs");
+        let reader = ReceiptInclusionProver::new().run_job(|| thread::current().id()).await.expect("it runs");
         assert_ne!(reader, thread::current().id());
     }
 
     #[tokio::test]
     async fn few_proofs_of_a_chain_are_made_at_a_time() {
-        let proofs = ReceiptProofs::new();
-        let making: Vec<_> = (0..PROOFS_AT_ONCE).map(|_| Box::pin(proofs.in_turn(pending::<()>()))).collect();
+        let proofs = ReceiptInclusionProver::new();
+        let making: Vec<_> = (0..PROOFS_AT_ONCE).map(|_| Box::pin(proofs.run_with_permit(pending::<()>()))).collect();
         let mut under_way = Vec::new();
         for mut proof in making {
             assert!(poll!(&mut proof).is_pending());
             under_way.push(proof);
         }
-        let mut next = Box::pin(proofs.in_turn(async {}));
+        let mut next = Box::pin(proofs.run_with_permit(async {}));
         assert!(poll!(&mut next).is_pending(), "it waits for its turn");
         drop(under_way);
         next.await;

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, Bytes};
 use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, RpcBlockHash, TransactionInput, TransactionRequest};
-use clresolve_core::reading::{Block, BlockSelector};
+use clresolve_core::reading::{BlockSelector, ChainBlock};
 use clresolve_state::CALL_GAS;
 
 /// An `eth_call` with the gas limit [`CALL_GAS`].
@@ -12,7 +12,7 @@ pub(crate) fn eth_call(to: Address, data: Bytes) -> TransactionRequest {
 }
 
 /// Selects the block by its hash (EIP-1898), which a reorganisation cannot replace.
-pub(crate) const fn by_hash(block: &Block) -> BlockId {
+pub(crate) const fn block_id_by_hash(block: &ChainBlock) -> BlockId {
     BlockId::Hash(RpcBlockHash { block_hash: block.hash, require_canonical: Some(true) })
 }
 
@@ -26,7 +26,11 @@ pub(crate) const fn tag(selector: BlockSelector) -> BlockNumberOrTag {
 }
 
 /// The height up to which a reading of `block` covers changes, if the endpoints have `reached` that height.
-pub(crate) const fn newest(selector: BlockSelector, block: &Block, reached: Option<u64>) -> Option<u64> {
+pub(crate) const fn newest_covered_height(
+    selector: BlockSelector,
+    block: &ChainBlock,
+    reached: Option<u64>,
+) -> Option<u64> {
     match selector {
         BlockSelector::Finalized | BlockSelector::Safe | BlockSelector::Pinned(_) => reached,
         BlockSelector::Latest => Some(block.number),

@@ -3,7 +3,7 @@
 
 use alloy_json_rpc::ErrorPayload;
 use alloy_primitives::{Bytes, hex};
-use clresolve_state::LookUp;
+use clresolve_state::CcipReadLookup;
 use serde_json::Value;
 
 /// The error code with which nodes report a revert.
@@ -38,19 +38,20 @@ const WORD_DIGITS: usize = 64;
 pub(crate) fn revert_data(error: &ErrorPayload) -> Option<Bytes> {
     let data = strings_in_data(error);
     let texts = || data.iter().map(String::as_str).chain([&*error.message]);
-    let whole: Vec<Bytes> = data.iter().filter_map(|text| bytes(text)).collect();
-    if texts().any(|text| has(text, &MISSING_BLOCK) || whole.is_empty() && has(text, &LIMITED)) {
+    let whole: Vec<Bytes> = data.iter().filter_map(|text| decode_hex(text)).collect();
+    if texts().any(|text| contains_phrase(text, &MISSING_BLOCK) || whole.is_empty() && contains_phrase(text, &LIMITED))
+    {
         return None;
     }
-    let reports = error.code == EXECUTION_REVERTED || texts().any(|text| has(text, &REVERTED));
-    let found = if whole.is_empty() { texts().flat_map(bytes_in).collect() } else { whole };
-    let look_up = found.iter().find(|bytes| LookUp::is_demanded(bytes)).cloned();
+    let reports = error.code == EXECUTION_REVERTED || texts().any(|text| contains_phrase(text, &REVERTED));
+    let found = if whole.is_empty() { texts().flat_map(hex_values_in).collect() } else { whole };
+    let look_up = found.iter().find(|bytes| CcipReadLookup::is_demanded(bytes)).cloned();
     look_up.or_else(|| found.into_iter().next().filter(|_| reports))
 }
 
 /// Moves revert data into `data` and sets the code of a revert, so that the message can be shortened. Other data is
 /// dropped: nothing reads it, and it may contain a key.
-pub(crate) fn in_data(error: &mut ErrorPayload) {
+pub(crate) fn normalize_revert_data(error: &mut ErrorPayload) {
     let data = revert_data(error);
     if data.is_some() {
         error.code = EXECUTION_REVERTED;
@@ -58,7 +59,7 @@ pub(crate) fn in_data(error: &mut ErrorPayload) {
     error.data = data.and_then(|data| serde_json::value::to_raw_value(&data).ok());
 }
 
-fn has(text: &str, phrases: &[&str]) -> bool {
+fn contains_phrase(text: &str, phrases: &[&str]) -> bool {
     let lower = text.to_ascii_lowercase();
     phrases.iter().any(|phrase| lower.contains(phrase))
 }
@@ -66,35 +67,35 @@ fn has(text: &str, phrases: &[&str]) -> bool {
 fn strings_in_data(error: &ErrorPayload) -> Vec<String> {
     let mut strings = Vec::new();
     if let Some(data) = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok()) {
-        collect(data, &mut strings);
+        collect_strings(data, &mut strings);
     }
     strings
 }
 
 /// Collects the strings in a JSON value. The JSON parser bounds the depth of the recursion.
-fn collect(value: Value, strings: &mut Vec<String>) {
+fn collect_strings(value: Value, strings: &mut Vec<String>) {
     match value {
         Value::String(text) => strings.push(text),
-        Value::Object(members) => members.into_iter().for_each(|(_, member)| collect(member, strings)),
-        Value::Array(items) => items.into_iter().for_each(|item| collect(item, strings)),
+        Value::Object(members) => members.into_iter().for_each(|(_, member)| collect_strings(member, strings)),
+        Value::Array(items) => items.into_iter().for_each(|item| collect_strings(item, strings)),
         _ => {}
     }
 }
 
 /// Decodes a text of hexadecimal digits. Without `0x`, the digits must have the length of revert data.
-fn bytes(text: &str) -> Option<Bytes> {
-    let digits = after_prefix(text).or_else(|| (text.len() % WORD_DIGITS == SELECTOR_DIGITS).then_some(text))?;
+fn decode_hex(text: &str) -> Option<Bytes> {
+    let digits = strip_hex_prefix(text).or_else(|| (text.len() % WORD_DIGITS == SELECTOR_DIGITS).then_some(text))?;
     hex::decode(digits).ok().map(Bytes::from)
 }
 
 /// The values after `0x` in a sentence that have the length of revert data.
-fn bytes_in(text: &str) -> impl Iterator<Item = Bytes> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter_map(after_prefix);
+fn hex_values_in(text: &str) -> impl Iterator<Item = Bytes> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter_map(strip_hex_prefix);
     let words = words.filter(|digits| digits.len() % WORD_DIGITS == SELECTOR_DIGITS);
     words.filter_map(|digits| hex::decode(digits).ok().map(Bytes::from))
 }
 
-fn after_prefix(text: &str) -> Option<&str> {
+fn strip_hex_prefix(text: &str) -> Option<&str> {
     text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
 }
 
@@ -159,10 +160,10 @@ mod tests {
         let message: &'static str = format!("execution reverted: 0x{LOOK_UP}{}", "00".repeat(32)).leak();
         let mut both = error(3, message, &json!(data));
         assert_eq!(revert_data(&both), Some(data.clone()));
-        in_data(&mut both);
+        normalize_revert_data(&mut both);
         assert_eq!(revert_data(&both), Some(data.clone()));
         let mut nested = error(-32603, "Internal error", &json!({"message": "execution reverted", "data": data}));
-        in_data(&mut nested);
+        normalize_revert_data(&mut nested);
         assert_eq!((nested.code, revert_data(&nested)), (EXECUTION_REVERTED, Some(data)));
     }
 

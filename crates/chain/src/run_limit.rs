@@ -9,26 +9,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinError;
 
 /// Issues permits to run, in order of request.
-pub(crate) struct RunLimit {
+pub(crate) struct BlockingJobLimiter {
     permits: Arc<Semaphore>,
 }
 
 /// A permit for one run, released when the run ends, even if the caller was cancelled.
-pub(crate) struct RunPermit(OwnedSemaphorePermit);
+pub(crate) struct BlockingJobPermit(OwnedSemaphorePermit);
 
-impl RunLimit {
+impl BlockingJobLimiter {
     /// Allows half as many runs as there are processors, and at least one.
-    pub(crate) fn of_processors() -> Self {
-        Self::of(half_of(thread::available_parallelism().map_or(1, NonZeroUsize::get)))
+    pub(crate) fn for_processors() -> Self {
+        Self::with_permits(half_of(thread::available_parallelism().map_or(1, NonZeroUsize::get)))
     }
 
-    pub(crate) fn of(at_once: usize) -> Self {
+    pub(crate) fn with_permits(at_once: usize) -> Self {
         let at_once = if clresolve_core::mutant!("endless-runs") { Semaphore::MAX_PERMITS } else { at_once };
         Self { permits: Arc::new(Semaphore::new(at_once)) }
     }
 
-    pub(crate) async fn acquire(&self) -> RunPermit {
-        RunPermit(Arc::clone(&self.permits).acquire_owned().await.expect("it is never closed"))
+    pub(crate) async fn acquire(&self) -> BlockingJobPermit {
+        BlockingJobPermit(Arc::clone(&self.permits).acquire_owned().await.expect("it is never closed"))
     }
 }
 
@@ -36,7 +36,7 @@ fn half_of(processors: usize) -> usize {
     (processors / 2).max(1)
 }
 
-impl RunPermit {
+impl BlockingJobPermit {
     pub(crate) async fn run<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
         let running = tokio::task::spawn_blocking(move || {
             let _permit = self.0;
@@ -57,7 +57,7 @@ mod tests {
 
     #[tokio::test]
     async fn runs_beyond_the_limit_wait_even_for_those_whose_callers_gave_up() {
-        let limit = RunLimit::of(2);
+        let limit = BlockingJobLimiter::with_permits(2);
         let (started, starts) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let released = Arc::new(Mutex::new(released));
@@ -87,7 +87,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_that_ends_makes_room_even_where_it_panics() {
-        let limit = RunLimit::of(1);
+        let limit = BlockingJobLimiter::with_permits(1);
         assert!(limit.acquire().await.run(|| panic!("a bug")).await.is_err());
         assert_eq!(limit.acquire().await.run(|| 7).await.unwrap(), 7);
         assert_eq!(limit.permits.available_permits(), 1);

@@ -1,4 +1,4 @@
-//! JSON-RPC to one endpoint: an alloy transport over an injected [`HttpPost`].
+//! JSON-RPC to one endpoint: an alloy transport over an injected [`RpcHttpTransport`].
 //!
 //! The length of a reply is bounded, and every response in it must belong to exactly one request. A batch has at most
 //! three requests until the endpoint has answered such batches. If the endpoint does not answer a batch, its
@@ -20,12 +20,12 @@ use serde_json::Value;
 use tower::Service;
 use url::Url;
 
-use clresolve_core::cause::{LocalLimit, Unconnected};
-use clresolve_core::text::{clipped, excerpt};
-use clresolve_egress::count::{self, RequestOutcome, Upstream};
+use clresolve_core::cause::{HostConnectionError, LocalLimitError};
+use clresolve_core::text::{excerpt, truncate_bytes};
+use clresolve_egress::count::{self, RequestOutcome, UpstreamKind};
 
-use crate::keys::without_keys;
-use crate::revert::in_data;
+use crate::keys::redact_url_keys;
+use crate::revert::normalize_revert_data;
 
 /// Maximum length of an endpoint's reply, in bytes. A header with all its transaction hashes has about 100 KB, the
 /// records of a name about 20 KB. The limit protects against memory exhaustion.
@@ -53,21 +53,21 @@ const MAX_REFUSAL_BYTES: usize = 4096;
 
 /// The HTTP client for endpoints.
 #[async_trait]
-pub trait HttpPost: Send + Sync {
+pub trait RpcHttpTransport: Send + Sync {
     /// POSTs `body` as `application/json` to `url`, follows no redirect, and returns the body of a success
     /// (2xx).
     ///
     /// The body has at most `cap` bytes, also after decompression. Head and body arrive within `timeout`.
     ///
     /// # Errors
-    /// [`PostError`], whose message must not contain the URL, since that may include a key.
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError>;
+    /// [`HttpRequestError`], whose message must not contain the URL, since that may include a key.
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError>;
 }
 
 /// Why a request returned no body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PostError {
+pub enum HttpRequestError {
     /// The timeout expired.
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
@@ -79,13 +79,13 @@ pub enum PostError {
     TooLarge(usize),
     /// No connection was opened.
     #[error(transparent)]
-    Unconnected(Unconnected),
+    Unconnected(HostConnectionError),
     /// The connection failed or is forbidden: the cause, without the URL.
     #[error("{0}")]
     Connection(String),
 }
 
-impl PostError {
+impl HttpRequestError {
     /// The value of the outcome label in metrics.
     pub(crate) const fn outcome(&self) -> RequestOutcome {
         match self {
@@ -110,14 +110,14 @@ fn refusal_text(body: &[u8]) -> Option<String> {
 
 /// The beginning of a server's text, long enough that the keys in its displayed part are complete and can be removed.
 fn beginning(text: &str) -> String {
-    clipped(text, MAX_REFUSAL_BYTES)
+    truncate_bytes(text, MAX_REFUSAL_BYTES)
 }
 
 /// Why an exchange with an endpoint failed, apart from JSON-RPC errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TransportFault {
+pub(super) enum EndpointTransportError {
     #[error(transparent)]
-    Post(#[from] PostError),
+    Post(#[from] HttpRequestError),
     /// The body is HTML, for example a login page.
     #[error("the reply is HTML, not JSON")]
     Html,
@@ -138,34 +138,34 @@ pub(super) enum TransportFault {
     Divided(Vec<(String, String)>),
     /// A local limit of this program was reached by a reply or by a call over proven state.
     #[error(transparent)]
-    LocalLimit(#[from] LocalLimit),
+    LocalLimit(#[from] LocalLimitError),
     /// No endpoint returned a valid proof for a call over proven state. Lists the cause for each label.
     #[error("no endpoint returned a valid proof")]
     #[cfg_attr(not(feature = "state-proof"), allow(dead_code, reason = "no call is computed in this build"))]
     Unproven(Vec<(String, String)>),
 }
 
-impl TransportFault {
+impl EndpointTransportError {
     /// Whether the endpoint may answer the requests of a batch one by one. Providers refuse batches in many ways.
     const fn may_be_about_the_batch(&self) -> bool {
-        matches!(self, Self::Post(PostError::Status(..)) | Self::Html | Self::NotJsonRpc(_) | Self::Refused(_))
+        matches!(self, Self::Post(HttpRequestError::Status(..)) | Self::Html | Self::NotJsonRpc(_) | Self::Refused(_))
     }
 }
 
 /// One endpoint as an alloy transport. Clones share the state of the connection.
 #[derive(Clone)]
-pub(super) struct EndpointTransport(Arc<Connection>);
+pub(super) struct EndpointTransport(Arc<EndpointConnection>);
 
 impl EndpointTransport {
-    pub(super) fn new(http: Arc<dyn HttpPost>, url: Url, label: String, timeout: Duration) -> Self {
-        let batches = Arc::new(Batches { most: AtomicUsize::new(FIRST_BATCH), ..Batches::default() });
-        Self(Arc::new(Connection { http, url, label, timeout, longest: MAX_REPLY_BYTES, batches }))
+    pub(super) fn new(http: Arc<dyn RpcHttpTransport>, url: Url, label: String, timeout: Duration) -> Self {
+        let batches = Arc::new(BatchSizeLimit { most: AtomicUsize::new(FIRST_BATCH), ..BatchSizeLimit::default() });
+        Self(Arc::new(EndpointConnection { http, url, label, timeout, longest: MAX_REPLY_BYTES, batches }))
     }
 
     /// The same endpoint, with another limit on the length of a reply, in bytes.
     #[cfg(feature = "state-proof")]
     pub(super) fn with_replies_up_to(&self, longest: usize) -> Self {
-        Self(Arc::new(Connection { longest, ..(*self.0).clone() }))
+        Self(Arc::new(EndpointConnection { longest, ..(*self.0).clone() }))
     }
 
     /// Whether the endpoint has refused no batch of at most [`FIRST_BATCH`] requests.
@@ -190,18 +190,18 @@ impl Service<RequestPacket> for EndpointTransport {
 }
 
 #[derive(Clone)]
-struct Connection {
-    http: Arc<dyn HttpPost>,
+struct EndpointConnection {
+    http: Arc<dyn RpcHttpTransport>,
     url: Url,
     label: String,
     timeout: Duration,
     /// Longest reply, in bytes.
     longest: usize,
-    batches: Arc<Batches>,
+    batches: Arc<BatchSizeLimit>,
 }
 
 #[derive(Debug, Default)]
-struct Batches {
+struct BatchSizeLimit {
     /// Maximum number of requests in the next batch.
     most: AtomicUsize,
     /// Whether the endpoint has refused a batch of more than [`FIRST_BATCH`] requests.
@@ -211,17 +211,17 @@ struct Batches {
     sent_singly: AtomicU32,
 }
 
-impl Batches {
+impl BatchSizeLimit {
     /// Records that the endpoint answered several batches of `size` requests in one exchange. Unless it has refused a
     /// batch, later batches may have twice as many.
-    fn answered(&self, size: usize) {
+    fn note_answered_batches(&self, size: usize) {
         if !self.is_limited.load(Ordering::Relaxed) && self.sent_singly.load(Ordering::Relaxed) == 0 {
             self.most.fetch_max((2 * size).min(MAX_BATCH), Ordering::Relaxed);
         }
     }
 
     /// Registers that a batch of this many requests was refused, and the requests were answered one by one.
-    fn refused(&self, size: usize) {
+    fn note_refused_batch(&self, size: usize) {
         if size > FIRST_BATCH {
             self.is_limited.store(true, Ordering::Relaxed);
             self.most.store(FIRST_BATCH, Ordering::Relaxed);
@@ -231,70 +231,74 @@ impl Batches {
     }
 }
 
-impl Connection {
-    async fn send(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportFault> {
+impl EndpointConnection {
+    async fn send(&self, packet: RequestPacket) -> Result<ResponsePacket, EndpointTransportError> {
         let requests = match packet {
-            RequestPacket::Single(request) => return self.single(&request).await.map(ResponsePacket::Single),
+            RequestPacket::Single(request) => return self.send_single(&request).await.map(ResponsePacket::Single),
             RequestPacket::Batch(requests) => requests,
         };
         let most = self.batches.most.load(Ordering::Relaxed);
-        let parts: Vec<_> = requests.chunks(most).map(|part| self.part(part)).collect();
+        let parts: Vec<_> = requests.chunks(most).map(|part| self.send_batch_or_singles(part)).collect();
         let responses: Vec<Vec<Response>> = stream::iter(parts).buffered(MAX_IN_FLIGHT).try_collect().await?;
         if responses.len() > 1 {
-            self.batches.answered(most);
+            self.batches.note_answered_batches(most);
         }
         Ok(ResponsePacket::Batch(responses.into_iter().flatten().collect()))
     }
 
     /// Sends these requests as one batch. If the endpoint does not answer it, sends them again one by one.
-    async fn part(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, TransportFault> {
+    async fn send_batch_or_singles(
+        &self,
+        requests: &[SerializedRequest],
+    ) -> Result<Vec<Response>, EndpointTransportError> {
         let [first, others @ ..] = requests else { return Ok(Vec::new()) };
         if others.is_empty() {
-            return Ok(vec![self.single(first).await?]);
+            return Ok(vec![self.send_single(first).await?]);
         }
         let spend = |left: u32| left.checked_sub(1);
         let is_sent_singly = self.batches.sent_singly.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok();
         if is_sent_singly {
-            return try_join_all(requests.iter().map(|request| self.single(request))).await;
+            return try_join_all(requests.iter().map(|request| self.send_single(request))).await;
         }
-        match self.batch(requests).await {
+        match self.send_batch(requests).await {
             Err(fault) if fault.may_be_about_the_batch() => {}
             answered => return answered,
         }
         // Send the first one alone: an endpoint that limits the request rate gets no further ones.
-        let mut responses = vec![self.single(first).await?];
-        let others: Vec<_> = others.iter().map(|request| self.single(request)).collect();
+        let mut responses = vec![self.send_single(first).await?];
+        let others: Vec<_> = others.iter().map(|request| self.send_single(request)).collect();
         responses.extend(stream::iter(others).buffered(MAX_IN_FLIGHT).try_collect::<Vec<_>>().await?);
-        self.batches.refused(requests.len());
+        self.batches.note_refused_batch(requests.len());
         Ok(responses)
     }
 
-    async fn single(&self, request: &SerializedRequest) -> Result<Response, TransportFault> {
+    async fn send_single(&self, request: &SerializedRequest) -> Result<Response, EndpointTransportError> {
         let body = match self.post(request.serialized().get().to_owned().into()).await {
-            Err(TransportFault::Post(PostError::Status(status, body))) => {
+            Err(EndpointTransportError::Post(HttpRequestError::Status(status, body))) => {
                 let error = if ABOUT_THE_CLIENT.contains(&status) { None } else { error_in(&body, request) };
-                let refused = TransportFault::Post(PostError::Status(status, body));
-                return error.map(|response| self.without_keys(response)).ok_or(refused);
+                let refused = EndpointTransportError::Post(HttpRequestError::Status(status, body));
+                return error.map(|response| self.redact_response(response)).ok_or(refused);
             }
             answer => answer?,
         };
         match self.parse(&body)? {
-            ResponsePacket::Single(response) if response.id == *request.id() => Ok(self.without_keys(response)),
+            ResponsePacket::Single(response) if response.id == *request.id() => Ok(self.redact_response(response)),
             ResponsePacket::Single(response) => {
-                Err(refusal(&self.without_keys(response)).unwrap_or(TransportFault::WrongId))
+                Err(refusal(&self.redact_response(response)).unwrap_or(EndpointTransportError::WrongId))
             }
-            ResponsePacket::Batch(_) => Err(TransportFault::NotJsonRpc("an array for one request".to_owned())),
+            ResponsePacket::Batch(_) => Err(EndpointTransportError::NotJsonRpc("an array for one request".to_owned())),
         }
     }
 
-    async fn batch(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, TransportFault> {
-        let packet = serde_json::to_vec(requests).map_err(|e| TransportFault::NotJsonRpc(excerpt(&e.to_string())))?;
+    async fn send_batch(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, EndpointTransportError> {
+        let packet =
+            serde_json::to_vec(requests).map_err(|e| EndpointTransportError::NotJsonRpc(excerpt(&e.to_string())))?;
         match self.parse(&self.post(packet.into()).await?)? {
-            ResponsePacket::Single(response) => Err(refusal(&self.without_keys(response))
-                .unwrap_or_else(|| TransportFault::NotJsonRpc("one response for several requests".to_owned()))),
+            ResponsePacket::Single(response) => Err(refusal(&self.redact_response(response))
+                .unwrap_or_else(|| EndpointTransportError::NotJsonRpc("one response for several requests".to_owned()))),
             ResponsePacket::Batch(responses) => {
-                let responses: Vec<_> = responses.into_iter().map(|response| self.without_keys(response)).collect();
-                match refusal_of_the_batch(&responses) {
+                let responses: Vec<_> = responses.into_iter().map(|response| self.redact_response(response)).collect();
+                match batch_refusal(&responses) {
                     Some(refusal) => Err(refusal),
                     None => match_ids(requests, &responses).map(|()| responses),
                 }
@@ -302,51 +306,51 @@ impl Connection {
         }
     }
 
-    async fn post(&self, body: Bytes) -> Result<Bytes, TransportFault> {
+    async fn post(&self, body: Bytes) -> Result<Bytes, EndpointTransportError> {
         let longest = if clresolve_core::mutant!("long-replies-are-read") { 256 << 20 } else { self.longest };
         let answer = self.http.post(&self.url, body, longest, self.timeout).await;
-        count::upstream(
-            Upstream::Rpc,
+        count::count_request(
+            UpstreamKind::Rpc,
             &self.label,
-            answer.as_ref().map_or_else(PostError::outcome, |_| RequestOutcome::Ok),
+            answer.as_ref().map_or_else(HttpRequestError::outcome, |_| RequestOutcome::Ok),
         );
         answer.map_err(|error| match error {
-            PostError::Status(status, body) => PostError::Status(status, self.body_without_keys(&body)).into(),
-            PostError::TooLarge(bytes) => LocalLimit::Reply { endpoint: self.label.clone(), bytes }.into(),
+            HttpRequestError::Status(status, body) => HttpRequestError::Status(status, self.redact_body(&body)).into(),
+            HttpRequestError::TooLarge(bytes) => LocalLimitError::Reply { endpoint: self.label.clone(), bytes }.into(),
             error => error.into(),
         })
     }
 }
 
-impl Connection {
+impl EndpointConnection {
     /// Removes possible keys from the message of an error, and shortens it.
-    fn without_keys(&self, mut response: Response) -> Response {
+    fn redact_response(&self, mut response: Response) -> Response {
         if let ResponsePayload::Failure(error) = &mut response.payload {
-            in_data(error);
-            error.message = excerpt(&without_keys(&self.url, &error.message)).into();
+            normalize_revert_data(error);
+            error.message = excerpt(&redact_url_keys(&self.url, &error.message)).into();
         }
         response
     }
 
-    fn parse(&self, body: &[u8]) -> Result<ResponsePacket, TransportFault> {
+    fn parse(&self, body: &[u8]) -> Result<ResponsePacket, EndpointTransportError> {
         if body.trim_ascii_start().starts_with(b"<") {
-            return Err(TransportFault::Html);
+            return Err(EndpointTransportError::Html);
         }
-        let unusable = |error: serde_json::Error| excerpt(&without_keys(&self.url, &error.to_string()));
-        serde_json::from_slice(body).map_err(|error| TransportFault::NotJsonRpc(unusable(error)))
+        let unusable = |error: serde_json::Error| excerpt(&redact_url_keys(&self.url, &error.to_string()));
+        serde_json::from_slice(body).map_err(|error| EndpointTransportError::NotJsonRpc(unusable(error)))
     }
 
-    fn body_without_keys(&self, body: &[u8]) -> Bytes {
-        without_keys(&self.url, &String::from_utf8_lossy(body)).into()
+    fn redact_body(&self, body: &[u8]) -> Bytes {
+        redact_url_keys(&self.url, &String::from_utf8_lossy(body)).into()
     }
 }
 
-fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(), TransportFault> {
+fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(), EndpointTransportError> {
     let mut open: HashSet<&Id> = requests.iter().map(SerializedRequest::id).collect();
     if !responses.iter().all(|response| open.remove(&response.id)) {
-        return Err(TransportFault::WrongId);
+        return Err(EndpointTransportError::WrongId);
     }
-    if open.is_empty() { Ok(()) } else { Err(TransportFault::Missing(open.len())) }
+    if open.is_empty() { Ok(()) } else { Err(EndpointTransportError::Missing(open.len())) }
 }
 
 /// The error that an endpoint returns for this request in the body of an error status. Some nodes report reverts and
@@ -358,13 +362,13 @@ fn error_in(body: &[u8], request: &SerializedRequest) -> Option<Response> {
 }
 
 /// The error of a response that answers no request.
-fn refusal(response: &Response) -> Option<TransportFault> {
+fn refusal(response: &Response) -> Option<EndpointTransportError> {
     let error = response.payload.as_error()?;
-    Some(TransportFault::Refused(beginning(&error.message)))
+    Some(EndpointTransportError::Refused(beginning(&error.message)))
 }
 
 /// The refusal, if each response is an error that belongs to no request or rejects batches.
-fn refusal_of_the_batch(responses: &[Response]) -> Option<TransportFault> {
+fn batch_refusal(responses: &[Response]) -> Option<EndpointTransportError> {
     let refuses = |response: &Response| {
         let is_about_batches = |message: &str| message.to_ascii_lowercase().contains("batch");
         response.payload.as_error().is_some_and(|error| response.id.is_none() || is_about_batches(&error.message))
@@ -381,7 +385,7 @@ mod tests {
 
     use super::*;
 
-    type Answer = fn(&Value) -> Result<String, PostError>;
+    type Answer = fn(&Value) -> Result<String, HttpRequestError>;
 
     /// An endpoint that answers according to the function, and the number of requests in each body that it received.
     struct Scripted {
@@ -390,8 +394,8 @@ mod tests {
     }
 
     #[async_trait]
-    impl HttpPost for Scripted {
-        async fn post(&self, _: &Url, body: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
+    impl RpcHttpTransport for Scripted {
+        async fn post(&self, _: &Url, body: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
             let body: Value = serde_json::from_slice(&body).unwrap();
             self.sizes.lock().unwrap().push(body.as_array().map_or(1, Vec::len));
             (self.answer)(&body).map(Bytes::from)
@@ -407,12 +411,12 @@ mod tests {
         fn new(answer: Answer) -> Self {
             let script = Arc::new(Scripted { answer, sizes: Mutex::default() });
             let url = Url::parse("http://endpoint/").unwrap();
-            let http: Arc<dyn HttpPost> = Arc::clone(&script) as _;
+            let http: Arc<dyn RpcHttpTransport> = Arc::clone(&script) as _;
             Self { script, endpoint: EndpointTransport::new(http, url, "a".to_owned(), Duration::MAX) }
         }
 
         /// The result of an exchange of this many requests, and the number of requests in each body.
-        async fn exchange(&self, requests: u64) -> (Result<Vec<Id>, TransportFault>, Vec<usize>) {
+        async fn exchange(&self, requests: u64) -> (Result<Vec<Id>, EndpointTransportError>, Vec<usize>) {
             let packet = RequestPacket::Batch((0..requests).map(request).collect());
             let sent = self.endpoint.0.send(packet).await;
             let ids = sent.map(|packet| match packet {
@@ -427,12 +431,12 @@ mod tests {
         json!({"jsonrpc": "2.0", "id": request["id"], "result": "0x1"})
     }
 
-    fn status(status: u16, body: &'static str) -> Result<String, PostError> {
-        Err(PostError::Status(status, Bytes::from_static(body.as_bytes())))
+    fn status(status: u16, body: &'static str) -> Result<String, HttpRequestError> {
+        Err(HttpRequestError::Status(status, Bytes::from_static(body.as_bytes())))
     }
 
     /// Answers single requests, and batches with `refusal`.
-    fn singly(body: &Value, refusal: Result<String, PostError>) -> Result<String, PostError> {
+    fn singly(body: &Value, refusal: Result<String, HttpRequestError>) -> Result<String, HttpRequestError> {
         if body.is_array() { refusal } else { Ok(good(body).to_string()) }
     }
 
@@ -524,10 +528,15 @@ mod tests {
         let world = World::new(|_| status(503, "<html>"));
         for _ in 0..2 {
             let (answered, sizes) = world.exchange(2).await;
-            assert_eq!(answered, Err(TransportFault::Post(PostError::Status(503, Bytes::from_static(b"<html>")))));
+            assert_eq!(
+                answered,
+                Err(EndpointTransportError::Post(HttpRequestError::Status(503, Bytes::from_static(b"<html>"))))
+            );
             assert_eq!(sizes, [2, 1], "what is limited gets no further requests");
         }
-        for silent in [|_: &Value| Err(PostError::Timeout(Duration::ZERO)), |_: &Value| Err(PostError::TooLarge(1))] {
+        for silent in
+            [|_: &Value| Err(HttpRequestError::Timeout(Duration::ZERO)), |_: &Value| Err(HttpRequestError::TooLarge(1))]
+        {
             let (answered, sizes) = World::new(silent).exchange(2).await;
             assert!(answered.is_err());
             assert_eq!(sizes, [2]);
@@ -559,7 +568,7 @@ mod tests {
             |_| status(502, "<html>"),
         ];
         for answer in refused {
-            assert!(matches!(of(answer).await, Err(TransportFault::Post(PostError::Status(..)))));
+            assert!(matches!(of(answer).await, Err(EndpointTransportError::Post(HttpRequestError::Status(..)))));
         }
     }
 
@@ -577,7 +586,7 @@ mod tests {
             },
         ];
         for answer in answers {
-            let http: Arc<dyn HttpPost> = Arc::new(Scripted { answer, sizes: Mutex::default() });
+            let http: Arc<dyn RpcHttpTransport> = Arc::new(Scripted { answer, sizes: Mutex::default() });
             let url = Url::parse("http://endpoint/v2/KEYKEYKEY").unwrap();
             let endpoint = EndpointTransport::new(http, url, "a".to_owned(), Duration::MAX);
             let message = match endpoint.0.send(RequestPacket::Single(request(7))).await {
@@ -602,7 +611,7 @@ mod tests {
             ("{}", "500"),
             ("", "500"),
         ] {
-            let error = PostError::Status(500, Bytes::from_static(body.as_bytes()));
+            let error = HttpRequestError::Status(500, Bytes::from_static(body.as_bytes()));
             assert_eq!(error.to_string(), format!("HTTP status {expected}"), "{body}");
         }
         let long = "x".repeat(1 << 20);
@@ -613,51 +622,51 @@ mod tests {
     struct Replies(&'static str);
 
     #[async_trait]
-    impl HttpPost for Replies {
-        async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
+    impl RpcHttpTransport for Replies {
+        async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
             Ok(Bytes::from_static(self.0.as_bytes()))
         }
     }
 
-    async fn fault(reply: &'static str, packet: RequestPacket) -> TransportFault {
+    async fn fault(reply: &'static str, packet: RequestPacket) -> EndpointTransportError {
         let url = Url::parse("http://endpoint/").unwrap();
         let endpoint = EndpointTransport::new(Arc::new(Replies(reply)), url, "a".to_owned(), Duration::MAX);
         endpoint.0.send(packet).await.expect_err(reply)
     }
 
-    async fn of_one(reply: &'static str) -> TransportFault {
+    async fn of_one(reply: &'static str) -> EndpointTransportError {
         fault(reply, RequestPacket::Single(request(1))).await
     }
 
-    async fn of_two(reply: &'static str) -> TransportFault {
+    async fn of_two(reply: &'static str) -> EndpointTransportError {
         fault(reply, RequestPacket::Batch(vec![request(1), request(2)])).await
     }
 
     #[tokio::test]
     async fn a_reply_that_is_no_response_is_refused() {
-        assert_eq!(of_one(" <html>").await, TransportFault::Html);
-        assert_eq!(of_two("<html>").await, TransportFault::Html);
+        assert_eq!(of_one(" <html>").await, EndpointTransportError::Html);
+        assert_eq!(of_two("<html>").await, EndpointTransportError::Html);
         for reply in ["", "{}", "7", "[{}]"] {
-            assert!(matches!(of_one(reply).await, TransportFault::NotJsonRpc(_)), "{reply}");
-            assert!(matches!(of_two(reply).await, TransportFault::NotJsonRpc(_)), "{reply}");
+            assert!(matches!(of_one(reply).await, EndpointTransportError::NotJsonRpc(_)), "{reply}");
+            assert!(matches!(of_two(reply).await, EndpointTransportError::NotJsonRpc(_)), "{reply}");
         }
         let array = of_one(r#"[{"jsonrpc":"2.0","id":1,"result":"0x1"}]"#).await;
-        assert_eq!(array, TransportFault::NotJsonRpc("an array for one request".to_owned()));
+        assert_eq!(array, EndpointTransportError::NotJsonRpc("an array for one request".to_owned()));
     }
 
     #[tokio::test]
     async fn each_request_gets_its_own_response_and_no_other() {
-        assert_eq!(of_one(r#"{"jsonrpc":"2.0","id":2,"result":"0x1"}"#).await, TransportFault::WrongId);
+        assert_eq!(of_one(r#"{"jsonrpc":"2.0","id":2,"result":"0x1"}"#).await, EndpointTransportError::WrongId);
         let of_ids = [
             (
                 r#"[{"jsonrpc":"2.0","id":1,"result":"0x1"},{"jsonrpc":"2.0","id":3,"result":"0x1"}]"#,
-                TransportFault::WrongId,
+                EndpointTransportError::WrongId,
             ),
             (
                 r#"[{"jsonrpc":"2.0","id":1,"result":"0x1"},{"jsonrpc":"2.0","id":1,"result":"0x1"}]"#,
-                TransportFault::WrongId,
+                EndpointTransportError::WrongId,
             ),
-            (r#"[{"jsonrpc":"2.0","id":2,"result":"0x1"}]"#, TransportFault::Missing(1)),
+            (r#"[{"jsonrpc":"2.0","id":2,"result":"0x1"}]"#, EndpointTransportError::Missing(1)),
         ];
         for (reply, expected) in of_ids {
             assert_eq!(of_two(reply).await, expected, "{reply}");
@@ -667,7 +676,7 @@ mod tests {
     #[tokio::test]
     async fn an_error_about_no_request_is_a_refusal() {
         let slow_down = r#"{"jsonrpc":"2.0","id":null,"error":{"code":429,"message":"slow down"}}"#;
-        let refused = TransportFault::Refused("slow down".to_owned());
+        let refused = EndpointTransportError::Refused("slow down".to_owned());
         assert_eq!((of_one(slow_down).await, of_two(slow_down).await), (refused.clone(), refused));
     }
 }

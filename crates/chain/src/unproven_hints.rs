@@ -1,4 +1,4 @@
-//! [`UnprovenHints`]: what endpoints state without proof while a reading is being computed.
+//! [`EndpointHintCollector`]: what endpoints state without proof while a reading is being computed.
 //!
 //! The hints serve two purposes: what the call is likely to read, which saves exchanges, and whether the newest block
 //! differs, which can only downgrade a verdict.
@@ -8,94 +8,98 @@ use std::sync::Arc;
 use alloy_rpc_types_eth::AccessList;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
-use clresolve_core::records::Key;
-use clresolve_state::contracts::{Findings, Resolved, decode_texts};
+use clresolve_core::records::RecordKey;
+use clresolve_state::contracts::{NameFindings, UniversalResolverOutcome, decode_texts};
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::computed::Hint;
-use crate::failure::Failure;
-use crate::fan_out::{Event, FanOut, Need, Plan};
-use crate::head_age::HeadAge;
-use crate::header_source::Head;
-use crate::poll::Newest;
-use crate::pool::{Clock, EndpointPool};
-use crate::query::{Query, not_before};
+use crate::exchange::computed::EndpointHint;
+use crate::failure::EndpointFailure;
+use crate::fan_out::{FanOutEvent, FanOutNeed, FanOutPlan, RequestFanOut};
+use crate::head_age::HeadAgeLimit;
+use crate::header_source::VouchedBlockHeader;
+use crate::poll::NewestBlockVotes;
+use crate::pool::{EndpointPool, TimeSource};
+use crate::query::{NameQuery, require_not_before};
 use crate::quorum::{QuorumCounter, QuorumStatus};
 
-pub(crate) struct UnprovenHints {
-    query: Arc<Query>,
+pub(crate) struct EndpointHintCollector {
+    query: Arc<NameQuery>,
     selector: BlockSelector,
     /// Number of operators that must agree on the newest block.
     agree: usize,
-    head_age: HeadAge,
-    clock: Clock,
+    head_age: HeadAgeLimit,
+    clock: TimeSource,
     /// The endpoints in the order in which they are asked.
     order: Vec<Arc<RpcEndpoint>>,
     /// Each request runs as its own task, so that it continues while the answer is computed.
-    fan_out: FanOut<JoinHandle<Reply>>,
+    fan_out: RequestFanOut<JoinHandle<EndpointHintReply>>,
     touched: Option<AccessList>,
     /// Indices of the endpoints that returned a hint, each with its findings at the newest block.
-    latest: Vec<(usize, Result<Findings, Failure>)>,
+    latest: Vec<(usize, Result<NameFindings, EndpointFailure>)>,
     /// Number of endpoints that returned a hint.
     received: usize,
 }
 
 /// The index of an endpoint, and its hint.
-type Reply = (usize, Result<Hint, Failure>);
+type EndpointHintReply = (usize, Result<EndpointHint, EndpointFailure>);
 
 /// The findings at the newest block that count.
-pub(crate) struct NewestFindings {
-    pub(crate) newest: Newest<Findings>,
+pub(crate) struct NewestBlockFindings {
+    pub(crate) newest: NewestBlockVotes<NameFindings>,
     /// Height that enough endpoints have reached with these findings.
     pub(crate) reached: Option<u64>,
 }
 
-impl UnprovenHints {
+impl EndpointHintCollector {
     /// Gathers hints from as many endpoints as must agree.
-    pub(crate) async fn gather(pool: &EndpointPool, query: Arc<Query>, selector: BlockSelector) -> Self {
-        let order = pool.in_order();
-        let plan = Plan::new(order.len(), pool.width(), pool.width());
+    pub(crate) async fn gather(pool: &EndpointPool, query: Arc<NameQuery>, selector: BlockSelector) -> Self {
+        let order = pool.endpoints_in_order();
+        let plan = FanOutPlan::new(order.len(), pool.concurrent_requests(), pool.concurrent_requests());
         let mut hints = Self {
             query,
             selector,
-            agree: pool.agree(),
+            agree: pool.required_operators(),
             head_age: pool.head_age,
             clock: Arc::clone(&pool.clock),
             order,
-            fan_out: FanOut::new(plan, pool.patience()),
+            fan_out: RequestFanOut::new(plan, pool.patience()),
             touched: None,
             latest: Vec::new(),
             received: 0,
         };
-        while hints.received < hints.agree && hints.receive(Need::Answers { in_sight: hints.received }).await {}
+        while hints.received < hints.agree && hints.receive(FanOutNeed::Answers { in_sight: hints.received }).await {}
         hints
     }
 
-    pub(crate) fn take_touched(&mut self) -> AccessList {
+    pub(crate) fn take_access_list(&mut self) -> AccessList {
         self.touched.take().unwrap_or_default()
     }
 
     /// The owner according to an endpoint's newest block. A wrong name only costs a request.
-    pub(crate) fn owner(&self) -> Option<EnsName> {
+    pub(crate) fn hinted_owner(&self) -> Option<EnsName> {
         let texts = self.latest.iter().find_map(|(_, latest)| match &latest.as_ref().ok()?.resolved {
-            Resolved::Returned(data) => decode_texts(data, &Key::ALL).ok(),
+            UniversalResolverOutcome::Returned(data) => decode_texts(data, &RecordKey::ALL).ok(),
             _ => None,
         });
-        EnsName::parse(texts?.1.text(Key::Owner)?.trim()).ok()
+        EnsName::parse(texts?.1.text(RecordKey::Owner)?.trim()).ok()
     }
 
     /// The findings at the newest block that count: enough operators must state what was computed, otherwise an
     /// objection counts. `None` if too few endpoints answer.
-    pub(crate) async fn newest(mut self, head: &Head, pinned: &Findings) -> Option<NewestFindings> {
+    pub(crate) async fn count_newest_findings(
+        mut self,
+        head: &VouchedBlockHeader,
+        pinned: &NameFindings,
+    ) -> Option<NewestBlockFindings> {
         let mut counter = QuorumCounter::new(self.agree);
         let mut counted = 0;
         loop {
             for (index, latest) in &self.latest[counted..] {
                 let endpoint = &self.order[*index];
-                let latest = latest.clone().and_then(|latest| not_before(latest, &head.block));
+                let latest = latest.clone().and_then(|latest| require_not_before(latest, &head.block));
                 if !head.excludes(&endpoint.label) {
-                    counter.observed(*index, &endpoint.operator, head.block, pinned.clone(), Some(latest));
+                    counter.add_observation(*index, &endpoint.operator, head.block, pinned.clone(), Some(latest));
                 }
             }
             counted = self.latest.len();
@@ -108,38 +112,38 @@ impl UnprovenHints {
             QuorumStatus::Open { .. } => counter.objections(pinned)?,
         };
         let is_usable = |endpoint: &usize| !head.excludes(&self.order[*endpoint].label);
-        let newest = Newest::of(at, &counter, pinned, &self.order, is_usable)?;
-        Some(NewestFindings { reached: counter.reached(at), newest })
+        let newest = NewestBlockVotes::from_counter(at, &counter, pinned, &self.order, is_usable)?;
+        Some(NewestBlockFindings { reached: counter.reached_height(at), newest })
     }
 
     /// Waits for the next response. Returns whether one came.
-    async fn receive(&mut self, need: Need) -> bool {
+    async fn receive(&mut self, need: FanOutNeed) -> bool {
         let Self { fan_out, order, query, selector, head_age, clock, .. } = self;
         let ask = |index: usize| {
             let (endpoint, query, selector) = (Arc::clone(&order[index]), Arc::clone(query), *selector);
             let (head_age, clock) = (*head_age, Arc::clone(clock));
             tokio::spawn(async move {
-                let mut hint = endpoint.hint(&query, selector).await;
-                if let Ok(Hint { latest: Some(latest), .. }) = &mut hint {
+                let mut hint = endpoint.fetch_hint(&query, selector).await;
+                if let Ok(EndpointHint { latest: Some(latest), .. }) = &mut hint {
                     *latest = latest.clone().and_then(|latest| head_age.checked_vote(latest, clock()));
                     if let Err(failure) = latest {
-                        endpoint.note_head(failure, clock());
+                        endpoint.note_refused_head(failure, clock());
                     }
                 }
                 (index, hint)
             })
         };
-        match fan_out.next(need, ask).await {
-            Event::Answer(reply) => {
+        match fan_out.next_event(need, ask).await {
+            FanOutEvent::Answer(reply) => {
                 self.add(reply);
                 true
             }
-            Event::Stall | Event::Stop => false,
+            FanOutEvent::Stall | FanOutEvent::Stop => false,
         }
     }
 
-    fn add(&mut self, reply: Result<Reply, JoinError>) {
-        if let Ok((index, Ok(Hint { touched, latest }))) = reply {
+    fn add(&mut self, reply: Result<EndpointHintReply, JoinError>) {
+        if let Ok((index, Ok(EndpointHint { touched, latest }))) = reply {
             self.received += 1;
             self.touched = self.touched.take().or(touched);
             self.latest.extend(latest.map(|latest| (index, latest)));

@@ -4,7 +4,7 @@
 
 mod special;
 
-pub use special::{Block, GLOBAL_V6, SPECIAL};
+pub use special::{AddressBlock, GLOBAL_V6, SPECIAL};
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -79,7 +79,7 @@ pub fn parse_host(host: &str) -> Result<Host<String>, HostNameError> {
     {
         return Ok(Host::Ipv6(ip));
     }
-    if is_plain(host) {
+    if is_canonical_host(host) {
         return dns_name(host).map(Host::Domain);
     }
     match Host::parse(host).map_err(|_| HostNameError::Malformed)? {
@@ -90,7 +90,7 @@ pub fn parse_host(host: &str) -> Result<Host<String>, HostNameError> {
 
 /// A cheap test for hosts that the URL parser does not change: lower-case ASCII without Punycode, and no number in the
 /// last label.
-fn is_plain(host: &str) -> bool {
+fn is_canonical_host(host: &str) -> bool {
     let last = host.bytes().rposition(|byte| byte == b'.').map_or(0, |dot| dot + 1);
     host.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
         && host[last..].starts_with(|first: char| first.is_ascii_lowercase())
@@ -155,7 +155,7 @@ mod tests {
     proptest! {
         #[test]
         fn url_parser_leaves_plain_hosts_as_they_are(host in "[a-z0-9.-]{0,12}[.-]?[a-z0-9x.-]{1,12}") {
-            prop_assume!(is_plain(&host));
+            prop_assume!(is_canonical_host(&host));
             let parsed = Host::parse(&host).map_err(|_| HostNameError::Malformed);
             let known = parsed.and_then(|parsed| dns_name(&parsed.to_string()).map(Host::Domain));
             prop_assert_eq!(parse_host(&host), known);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     /// The addresses directly before and after `block`, if they exist.
-    fn neighbours(block: &Block) -> Vec<IpAddr> {
+    fn neighbours(block: &AddressBlock) -> Vec<IpAddr> {
         let ((is_v4, first), (_, last)) = (bits(block.first()), bits(block.last()));
         let most = if is_v4 { u32::MAX.into() } else { u128::MAX };
         let before = first.checked_sub(1);
@@ -330,7 +330,7 @@ mod tests {
     fn special_blocks_end_where_the_table_says() {
         let spans = |ip: IpAddr| {
             let ip = bits(ip);
-            move |block: &Block| bits(block.first()) <= ip && ip <= bits(block.last())
+            move |block: &AddressBlock| bits(block.first()) <= ip && ip <= bits(block.last())
         };
         let (mut inside, mut public) = (0, Vec::new());
         for block in &SPECIAL {
@@ -361,7 +361,7 @@ mod tests {
     fn each_row_has_a_source_and_is_alone() {
         for (index, block) in SPECIAL.iter().enumerate() {
             assert!(block.source.starts_with("RFC ") && !block.purpose.is_empty(), "{block}");
-            let same = |other: &&Block| (other.first(), other.last()) == (block.first(), block.last());
+            let same = |other: &&AddressBlock| (other.first(), other.last()) == (block.first(), block.last());
             assert_eq!(SPECIAL.iter().position(|other| same(&other)), Some(index), "{block}");
         }
     }

@@ -10,7 +10,7 @@ use alloy_primitives::{Address, U256};
 /// Why no connection to a host was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unconnected {
+pub enum HostConnectionError {
     /// Its name does not resolve.
     #[error("the host name does not resolve")]
     Name,
@@ -19,9 +19,9 @@ pub enum Unconnected {
     Host,
 }
 
-impl Unconnected {
+impl HostConnectionError {
     /// The symptom if every host fails for this reason.
-    pub const fn everywhere(self) -> &'static str {
+    pub const fn global_symptom(self) -> &'static str {
         match self {
             Self::Name => "no host name resolves",
             Self::Host => "no connection opens",
@@ -32,7 +32,7 @@ impl Unconnected {
 /// Why a resolver contract returned no records. The publisher can fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ResolverFault {
+pub enum ResolverContractError {
     /// The whole call reverted.
     #[error("the call reverted")]
     CallReverted,
@@ -53,7 +53,7 @@ pub enum ResolverFault {
     MalformedError,
     /// The resolver reports a gateway failure as its own error.
     #[error(transparent)]
-    Gateway(GatewayStatus),
+    Gateway(CcipResponseError),
     /// The resolver does not support text records.
     #[error("it does not support text records")]
     NoTextRecords,
@@ -89,7 +89,7 @@ pub enum ResolverFault {
 /// fixed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CcipFault {
+pub enum CcipLookupError {
     /// The configuration disables CCIP-Read.
     #[error("off-chain lookups (CCIP-Read) are switched off")]
     SwitchedOff,
@@ -101,17 +101,17 @@ pub enum CcipFault {
     Sender,
     /// The gateway answered with an error.
     #[error(transparent)]
-    Gateway(GatewayStatus),
+    Gateway(CcipResponseError),
     /// The callback reverted on the gateway's response, with this fault.
     #[error(transparent)]
-    Callback(ResolverFault),
+    Callback(ResolverContractError),
     /// The callback rejected the gateway's response with an unrelated error.
     #[error("the callback rejects the gateway's response")]
     NotTaken,
     /// The client could not follow the lookup: a gateway that cannot be queried, too many redirects, too many bytes.
     ///
     /// These bounds are this program's own, but every client supports lookups within them, and the publisher chooses
-    /// where a lookup leads. So this is not a [`LocalLimit`].
+    /// where a lookup leads. So this is not a [`LocalLimitError`].
     #[error("{0}")]
     Client(String),
     /// The message that an earlier resolution recorded.
@@ -121,7 +121,7 @@ pub enum CcipFault {
 
 /// What a gateway returned instead of records.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GatewayStatus {
+pub enum CcipResponseError {
     /// An HTTP error status with a message.
     #[error("the gateway answered status {status}: {message}")]
     Status {
@@ -139,11 +139,11 @@ pub enum GatewayStatus {
 /// another proof grade. It does not count against the publisher.
 ///
 /// Bounds that apply to a call on every node (its gas, its ABI return data) are not local limits: a resolver that
-/// exceeds them fails everywhere, so that is a [`ResolverFault`]. The budget for the card's IPFS blocks is not a local
-/// limit either: it is many times what the largest card needs, so content beyond it is not a card.
+/// exceeds them fails everywhere, so that is a [`ResolverContractError`]. The budget for the card's IPFS blocks is not
+/// a local limit either: it is many times what the largest card needs, so content beyond it is not a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LocalLimit {
+pub enum LocalLimitError {
     /// An endpoint's reply is longer than the limit. A malicious endpoint can cause this too, so the error names the
     /// endpoint.
     #[error("the answer of {endpoint} has more than {bytes} bytes")]
@@ -193,7 +193,7 @@ pub enum LocalLimit {
 /// Why the light client has no header that the chain's validators signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum HeaderFault {
+pub enum LightClientHeaderError {
     /// No beacon endpoint returned data that verifies: the cause for each, by label.
     #[error("no beacon endpoint returned valid data: {}", join_causes(.0))]
     Endpoints(Vec<(String, String)>),
@@ -246,7 +246,7 @@ macro_rules! recorded_in_words {
     )*};
 }
 
-recorded_in_words!(ResolverFault CcipFault HeaderFault LocalLimit);
+recorded_in_words!(ResolverContractError CcipLookupError LightClientHeaderError LocalLimitError);
 
 #[cfg(test)]
 mod tests {
@@ -254,18 +254,18 @@ mod tests {
 
     #[test]
     fn a_cause_is_recorded_in_its_words() {
-        let cause = CcipFault::Callback(ResolverFault::CustomError([0xde, 0xad, 0xbe, 0xef]));
+        let cause = CcipLookupError::Callback(ResolverContractError::CustomError([0xde, 0xad, 0xbe, 0xef]));
         let json = serde_json::to_value(&cause).expect("a string");
         assert_eq!(json, "it reverted with the error 0xdeadbeef");
-        let read: CcipFault = serde_json::from_value(json.clone()).expect("a string");
-        assert_eq!(read, CcipFault::Recorded("it reverted with the error 0xdeadbeef".to_owned()));
+        let read: CcipLookupError = serde_json::from_value(json.clone()).expect("a string");
+        assert_eq!(read, CcipLookupError::Recorded("it reverted with the error 0xdeadbeef".to_owned()));
         assert_eq!(serde_json::to_value(&read).expect("a string"), json);
-        let json = serde_json::to_value(LocalLimit::Runs(7)).expect("a string");
-        let read: LocalLimit = serde_json::from_value(json).expect("a string");
-        assert_eq!(read, LocalLimit::Recorded("the call still reads unproven state after 7 runs".to_owned()));
-        let json = serde_json::to_value(HeaderFault::Block("7".to_owned())).expect("a string");
-        let read: HeaderFault = serde_json::from_value(json).expect("a string");
+        let json = serde_json::to_value(LocalLimitError::Runs(7)).expect("a string");
+        let read: LocalLimitError = serde_json::from_value(json).expect("a string");
+        assert_eq!(read, LocalLimitError::Recorded("the call still reads unproven state after 7 runs".to_owned()));
+        let json = serde_json::to_value(LightClientHeaderError::Block("7".to_owned())).expect("a string");
+        let read: LightClientHeaderError = serde_json::from_value(json).expect("a string");
         let message = "the light client proves only finalized and newest blocks, not block 7";
-        assert_eq!(read, HeaderFault::Recorded(message.to_owned()));
+        assert_eq!(read, LightClientHeaderError::Recorded(message.to_owned()));
     }
 }

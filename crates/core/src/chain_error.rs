@@ -2,7 +2,9 @@
 
 use alloy_primitives::B256;
 
-use crate::cause::{CcipFault, HeaderFault, LocalLimit, ResolverFault, Unconnected, join_causes};
+use crate::cause::{
+    CcipLookupError, HostConnectionError, LightClientHeaderError, LocalLimitError, ResolverContractError, join_causes,
+};
 
 /// Why a name could not be read. None of these errors means that a record or name is absent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
@@ -12,8 +14,8 @@ pub enum ChainError {
     #[error("no RPC endpoint answered: {}", join_causes(.0))]
     Unreachable(Vec<(String, String)>),
     /// No connection to any endpoint could be opened, although several hosts were tried: this machine has no network.
-    #[error("this machine seems to have no network: {}", .0.everywhere())]
-    NoNetwork(Unconnected),
+    #[error("this machine seems to have no network: {}", .0.global_symptom())]
+    NoNetwork(HostConnectionError),
     /// The deadline passed before the endpoints, or the CCIP-Read gateways, had answered.
     #[error("the chain was not read within {milliseconds} ms")]
     Late {
@@ -21,7 +23,7 @@ pub enum ChainError {
         milliseconds: u64,
     },
     /// Too few endpoints answered to reach agreement.
-    #[error("{} must agree, but {}", endpoints(*.agree), few(.answered, .failed))]
+    #[error("{} must agree, but {}", endpoints(*.agree), answered_endpoints_text(.answered, .failed))]
     TooFew {
         /// How many operators must agree.
         agree: usize,
@@ -38,7 +40,7 @@ pub enum ChainError {
     Unproven(Vec<(String, String)>),
     /// The light client has no header that the chain's validators signed.
     #[error("no block header is proven: {0}")]
-    HeaderUnproven(HeaderFault),
+    HeaderUnproven(LightClientHeaderError),
     /// The endpoint serves another chain than the configured one.
     #[error("the endpoint {endpoint} serves chain {observed}, not {expected}")]
     WrongChain {
@@ -67,20 +69,20 @@ pub enum ChainError {
     },
     /// The resolver contract reverted, ran out of gas, or returned malformed data.
     #[error("the resolver failed: {0}")]
-    Resolver(ResolverFault),
+    Resolver(ResolverContractError),
     /// A CCIP-Read gateway could not be queried, or its answer was refused.
     #[error("CCIP-Read failed: {0}")]
-    Ccip(CcipFault),
+    Ccip(CcipLookupError),
     /// Reading the name reached a bound of this program.
     #[error("a bound of this resolver was reached: {0}")]
-    LocalLimit(LocalLimit),
+    LocalLimit(LocalLimitError),
 }
 
 fn endpoints(count: usize) -> String {
     format!("{count} endpoints of different operators")
 }
 
-fn few(answered: &[String], failed: &[(String, String)]) -> String {
+fn answered_endpoints_text(answered: &[String], failed: &[(String, String)]) -> String {
     let answered = if answered.is_empty() { "none".to_owned() } else { format!("only {}", answered.join(", ")) };
     if failed.is_empty() {
         format!("{answered} answered")

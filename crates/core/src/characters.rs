@@ -43,7 +43,7 @@ fn is_normal(text: &str) -> bool {
 
 /// A character hidden in a display name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hidden {
+pub enum HiddenCharacter {
     /// A bidirectional control, which reorders the displayed text.
     Direction(char),
     /// Another character that is invisible or affects how the text is displayed.
@@ -54,21 +54,21 @@ pub enum Hidden {
 ///
 /// A joiner, variation selector or tag counts as hidden unless it belongs to a valid emoji (UTS #51) or is ordinary in
 /// its script.
-pub fn hidden_in_name(text: &str) -> Option<Hidden> {
+pub fn hidden_in_name(text: &str) -> Option<HiddenCharacter> {
     unsafe_character(text)?;
     let mut direction = None;
     for (at, c) in text.char_indices().filter(|(_, c)| is_unsafe(*c)) {
-        if is_direction(c) {
-            direction.get_or_insert(Hidden::Direction(c));
+        if is_bidi_control(c) {
+            direction.get_or_insert(HiddenCharacter::Direction(c));
         } else if !is_ordinary(&text[..at], c, &text[at + c.len_utf8()..]) {
-            return Some(Hidden::Other(c));
+            return Some(HiddenCharacter::Other(c));
         }
     }
     direction
 }
 
 /// Whether `c` has the Unicode property Bidi_Control.
-const fn is_direction(c: char) -> bool {
+const fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -77,7 +77,7 @@ fn is_ordinary(before: &str, c: char, after: &str) -> bool {
     let previous = before.chars().next_back();
     match c {
         ZERO_WIDTH_JOINER => joins_letters(before, after) || ends_word(before, after) || joins_emoji(before, after),
-        ZERO_WIDTH_NON_JOINER => joins_letters(before, after) || parts_scripts(before, after),
+        ZERO_WIDTH_NON_JOINER => joins_letters(before, after) || separates_scripts(before, after),
         '\u{fe0e}' | EMOJI_PRESENTATION => match previous {
             Some('0'..='9' | '#' | '*') => after.starts_with(KEYCAP),
             Some(previous) => is_pictograph(previous),
@@ -110,7 +110,7 @@ fn joins_letters(before: &str, after: &str) -> bool {
     let is_written = |c: char| is_written_with_joiners(c) || is_shared_mark(c);
     !before.ends_with(is_joiner)
         && after.chars().next().is_some_and(|c| is_written(c) && is_letter_or_mark(c))
-        && base(before).is_some_and(is_written_with_joiners)
+        && base_letter(before).is_some_and(is_written_with_joiners)
 }
 
 /// Whether a zero width joiner shapes the end of a word: after a virama, as in an older spelling of a Malayalam chillu
@@ -120,21 +120,21 @@ fn ends_word(before: &str, after: &str) -> bool {
         Some('\u{647}') => after.starts_with('.'),
         Some(c) if is_virama(c) => {
             after.chars().next().is_none_or(is_space_or_punctuation)
-                && base(before).is_some_and(is_written_with_joiners)
+                && base_letter(before).is_some_and(is_written_with_joiners)
         }
         _ => false,
     }
 }
 
 /// Whether a zero width non-joiner is between a Latin letter or a digit and an Arabic letter, as in Persian affixes.
-fn parts_scripts(before: &str, after: &str) -> bool {
+fn separates_scripts(before: &str, after: &str) -> bool {
     let is_arabic_letter = |c: char| is_arabic(c) && get_general_category(c) == GeneralCategory::OtherLetter;
     let (Some(left), Some(right)) = (before.chars().next_back(), after.chars().next()) else { return false };
     is_latin_or_digit(left) && is_arabic_letter(right) || is_arabic_letter(left) && is_latin_or_digit(right)
 }
 
 /// The letter at the end of a text, or that the marks and joiners at its end belong to.
-fn base(text: &str) -> Option<char> {
+fn base_letter(text: &str) -> Option<char> {
     for c in text.chars().rev().take(MAX_MARKS) {
         match get_general_category(c) {
             GeneralCategory::OtherLetter | GeneralCategory::ModifierLetter => return Some(c),
@@ -420,15 +420,19 @@ mod tests {
             "tab\there",
             "Agent\u{3164}",
         ] {
-            assert!(matches!(hidden_in_name(name), Some(Hidden::Other(_))), "{name:?}: {:?}", hidden_in_name(name));
+            assert!(
+                matches!(hidden_in_name(name), Some(HiddenCharacter::Other(_))),
+                "{name:?}: {:?}",
+                hidden_in_name(name)
+            );
         }
     }
 
     #[test]
     fn the_worst_hidden_character_is_given() {
-        assert_eq!(hidden_in_name("Agent\u{202e}tnegA"), Some(Hidden::Direction('\u{202e}')));
-        assert_eq!(hidden_in_name("\u{200f}وكيل"), Some(Hidden::Direction('\u{200f}')));
-        assert_eq!(hidden_in_name("a\u{202e}b\u{200b}"), Some(Hidden::Other('\u{200b}')));
+        assert_eq!(hidden_in_name("Agent\u{202e}tnegA"), Some(HiddenCharacter::Direction('\u{202e}')));
+        assert_eq!(hidden_in_name("\u{200f}وكيل"), Some(HiddenCharacter::Direction('\u{200f}')));
+        assert_eq!(hidden_in_name("a\u{202e}b\u{200b}"), Some(HiddenCharacter::Other('\u{200b}')));
         assert_eq!(hidden_in_name("plain"), None);
     }
 }

@@ -12,17 +12,17 @@ pub struct Digest([u8; 32]);
 
 impl Digest {
     /// The digest of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn compute(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// Checks that `bytes` have this digest.
     ///
     /// # Errors
-    /// [`OtherDigest`] with the digest of `bytes`.
-    pub fn check(self, bytes: &[u8]) -> Result<(), OtherDigest> {
-        let observed = Self::of(bytes);
-        if observed == self { Ok(()) } else { Err(OtherDigest { expected: self, observed }) }
+    /// [`DigestMismatchError`] with the digest of `bytes`.
+    pub fn verify(self, bytes: &[u8]) -> Result<(), DigestMismatchError> {
+        let observed = Self::compute(bytes);
+        if observed == self { Ok(()) } else { Err(DigestMismatchError { expected: self, observed }) }
     }
 
     /// The digest as 64 lower-case hex digits.
@@ -66,15 +66,16 @@ impl fmt::Debug for Digest {
 }
 
 impl FromStr for Digest {
-    type Err = DigestError;
+    type Err = DigestParseError;
 
     /// Parses 64 hex digits in any case, with or without the prefix `sha256:`.
-    fn from_str(text: &str) -> Result<Self, DigestError> {
+    fn from_str(text: &str) -> Result<Self, DigestParseError> {
         let hex = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
         if hex.len() != 64 {
-            return Err(DigestError);
+            return Err(DigestParseError);
         }
-        let nibble = |digit: u8| (digit as char).to_digit(16).and_then(|n| u8::try_from(n).ok()).ok_or(DigestError);
+        let nibble =
+            |digit: u8| (digit as char).to_digit(16).and_then(|n| u8::try_from(n).ok()).ok_or(DigestParseError);
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
             *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
@@ -99,12 +100,12 @@ impl<'de> Deserialize<'de> for Digest {
 /// The text is not a SHA-256 digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not 64 hex digits, with or without the prefix sha256:")]
-pub struct DigestError;
+pub struct DigestParseError;
 
 /// The bytes do not have the expected digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the digest is {observed}, not {expected}")]
-pub struct OtherDigest {
+pub struct DigestMismatchError {
     /// The expected digest.
     pub expected: Digest,
     /// The digest of the bytes.
@@ -117,13 +118,13 @@ mod tests {
 
     #[test]
     fn digest_is_64_hex_digits_with_an_optional_prefix() {
-        let digest = Digest::of(b"");
+        let digest = Digest::compute(b"");
         let hex = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!((digest.hex(), digest.to_string()), (hex.to_owned(), format!("sha256:{hex}")));
         assert_eq!(hex.parse(), Ok(digest));
         assert_eq!(format!("sha256:{}", hex.to_uppercase()).parse(), Ok(digest));
         for bad in [&hex[1..], &format!("sha512:{hex}"), &format!("{hex}0"), "", &"zz".repeat(32), &"é".repeat(32)] {
-            assert_eq!(bad.parse::<Digest>(), Err(DigestError), "{bad}");
+            assert_eq!(bad.parse::<Digest>(), Err(DigestParseError), "{bad}");
         }
     }
 }

@@ -3,15 +3,15 @@
 use alloy_primitives::{Address, B256, Bytes, Log};
 use serde::{Deserialize, Serialize};
 
-use crate::reading::Block;
+use crate::reading::ChainBlock;
 
 /// A transaction that was executed in a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Execution {
+pub struct ExecutedTransaction {
     /// Hash of the transaction.
     pub transaction: B256,
     /// The block that contains it.
-    pub block: Block,
+    pub block: ChainBlock,
     /// Its index within the block.
     pub index: u64,
     /// Whether it succeeded. A reverted transaction is included in its block too.

@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 
 use crate::address::HostNameError;
-use crate::cause::Unconnected;
+use crate::cause::HostConnectionError;
 
 /// Why a request returned no bytes. It contains no URL, so that no endpoint's API key gets into an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// A rule of the egress guard forbids the request. Nothing was sent, or no byte of the response body was read.
     #[error(transparent)]
-    Forbidden(#[from] Forbidden),
+    Forbidden(#[from] ForbiddenUrlError),
     /// The body, on the wire or decoded, exceeds the caller's limit.
     #[error("the body has more than {limit} bytes")]
     Oversize {
@@ -19,13 +19,13 @@ pub enum FetchError {
     },
     /// The source returned no usable response.
     #[error(transparent)]
-    Unavailable(#[from] Cause),
+    Unavailable(#[from] SourceUnavailableError),
 }
 
 /// A URL or redirect hop that the guard refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{target}: {why}", if *.hop == 0 { String::new() } else { format!("redirect hop {hop}: ", hop = .hop) })]
-pub struct Forbidden {
+pub struct ForbiddenUrlError {
     /// 0 for the requested URL, otherwise the number of the redirect.
     pub hop: u8,
     /// Scheme, host and port of the URL, truncated. Never a path, a query or user info.
@@ -96,7 +96,7 @@ impl From<HostNameError> for EgressViolation {
 /// Why a source returned no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum SourceUnavailableError {
     /// The connection could not be opened.
     #[error("no connection")]
     Connect,
@@ -138,17 +138,17 @@ pub enum Cause {
 impl FetchError {
     /// Why no connection was opened, if that is the cause.
     #[must_use]
-    pub fn unconnected(&self) -> Option<Unconnected> {
+    pub fn connection_error(&self) -> Option<HostConnectionError> {
         match self.cause()? {
-            Cause::Dns => Some(Unconnected::Name),
-            Cause::Connect => Some(Unconnected::Host),
+            SourceUnavailableError::Dns => Some(HostConnectionError::Name),
+            SourceUnavailableError::Connect => Some(HostConnectionError::Host),
             _ => None,
         }
     }
 
     /// The cause, if the source returned no usable response.
     #[must_use]
-    pub fn cause(&self) -> Option<&Cause> {
+    pub fn cause(&self) -> Option<&SourceUnavailableError> {
         match self {
             Self::Unavailable(cause) => Some(cause),
             Self::Forbidden(_) | Self::Oversize { .. } => None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::state::State;
+use crate::state::TrustState;
 
 /// Lifetime of a trusted verdict.
 pub const TRUSTED_FRESH: Duration = Duration::from_secs(300);
@@ -26,11 +26,11 @@ pub fn refresh_after(fresh: Duration) -> Duration {
 }
 
 /// How long a verdict of this state is fresh, after `failures` consecutive failures.
-pub fn fresh_for(state: State, failures: u32) -> Duration {
+pub fn fresh_for(state: TrustState, failures: u32) -> Duration {
     match state {
-        State::Trusted => TRUSTED_FRESH,
-        State::Untrusted => UNTRUSTED_FRESH,
-        State::Indeterminate => {
+        TrustState::Trusted => TRUSTED_FRESH,
+        TrustState::Untrusted => UNTRUSTED_FRESH,
+        TrustState::Indeterminate => {
             FIRST_BACKOFF.checked_mul(1 << failures.min(16)).map_or(LONGEST_BACKOFF, |d| d.min(LONGEST_BACKOFF))
         }
     }

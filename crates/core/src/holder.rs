@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// NameWrapper. In JSON `null`, the address, or an object with the member `unreadable`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-pub enum Holder {
+pub enum NameHolder {
     /// Nobody, as for a wildcard or off-chain subname, and for a wrapped name after its expiry.
     #[default]
     Nobody,
@@ -18,7 +18,7 @@ pub enum Holder {
     /// Unknown, because the name lives in ENSv2. Holder and expiry in the ENSv1 registry are stale.
     Unreadable {
         /// How the ENSv1 registry shows that.
-        unreadable: MigrationSign,
+        unreadable: Ensv2MigrationSign,
     },
 }
 
@@ -26,14 +26,14 @@ pub enum Holder {
 /// Universal Resolver finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum MigrationSign {
+pub enum Ensv2MigrationSign {
     /// The registry has no owner for the name.
     Unlisted,
     /// The registry still has an owner: the previous one, or the contract that migrated the name.
     Superseded,
 }
 
-impl Holder {
+impl NameHolder {
     /// The address of the holder. `None` if nobody holds the name or the holder is unknown.
     pub const fn address(self) -> Option<Address> {
         match self {
@@ -43,7 +43,7 @@ impl Holder {
     }
 
     /// Why the holder is unknown. `None` if it is known.
-    pub const fn unreadable(self) -> Option<MigrationSign> {
+    pub const fn unreadable(self) -> Option<Ensv2MigrationSign> {
         match self {
             Self::Unreadable { unreadable } => Some(unreadable),
             Self::Nobody | Self::Address(_) => None,
@@ -51,7 +51,7 @@ impl Holder {
     }
 }
 
-impl fmt::Display for MigrationSign {
+impl fmt::Display for Ensv2MigrationSign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unlisted => {
@@ -70,18 +70,18 @@ mod tests {
 
     #[test]
     fn each_holder_has_its_own_json_form() {
-        let unreadable = |unreadable| Holder::Unreadable { unreadable };
+        let unreadable = |unreadable| NameHolder::Unreadable { unreadable };
         for (holder, form) in [
-            (Holder::Nobody, json!(null)),
-            (Holder::Address(Address::repeat_byte(7)), json!(format!("0x{}", "07".repeat(20)))),
-            (unreadable(MigrationSign::Unlisted), json!({"unreadable": "unlisted"})),
-            (unreadable(MigrationSign::Superseded), json!({"unreadable": "superseded"})),
+            (NameHolder::Nobody, json!(null)),
+            (NameHolder::Address(Address::repeat_byte(7)), json!(format!("0x{}", "07".repeat(20)))),
+            (unreadable(Ensv2MigrationSign::Unlisted), json!({"unreadable": "unlisted"})),
+            (unreadable(Ensv2MigrationSign::Superseded), json!({"unreadable": "superseded"})),
         ] {
             assert_eq!(serde_json::to_value(holder).expect("JSON"), form);
-            assert_eq!(serde_json::from_value::<Holder>(form).expect("a holder"), holder);
+            assert_eq!(serde_json::from_value::<NameHolder>(form).expect("a holder"), holder);
         }
         for other in [json!({"unreadable": "perhaps"}), json!({"unreadable": "unlisted", "since": 1})] {
-            assert!(serde_json::from_value::<Holder>(other).is_err());
+            assert!(serde_json::from_value::<NameHolder>(other).is_err());
         }
     }
 }

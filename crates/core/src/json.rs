@@ -15,13 +15,13 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
-use self::number::{CostlyNumeral, NumeralExcess};
-use crate::reason::{Code, Reason, Step};
+use self::number::{ExceededNumeralLimit, NumeralLimitError};
+use crate::reason::{Reason, ReasonCode, ResolutionStep};
 use crate::text::excerpt;
 
 /// The limits for one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct JsonLimits {
     /// Maximum length of the text, in bytes.
     pub bytes: usize,
     /// Maximum depth of nested objects and arrays. The outermost object is level 1.
@@ -35,7 +35,7 @@ pub struct Limits {
     pub paths: usize,
 }
 
-impl Limits {
+impl JsonLimits {
     /// A card (X-8): 256 KiB and 16 levels. The largest published documents that a card may embed, the JSON Schemas of
     /// A2A, have 1,900 values, names of 47 bytes, and as many bytes of paths as of text: all far below these limits.
     /// With these limits, judging the worst card takes at most 20 ms and 16 MiB.
@@ -55,7 +55,7 @@ impl Limits {
 ///
 /// # Errors
 /// The first rule of strict JSON that the bytes violate.
-pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
+pub fn parse(bytes: &[u8], limits: JsonLimits) -> Result<Value, JsonError> {
     if bytes.len() > limits.bytes {
         return Err(JsonError::TooLarge { bytes: bytes.len(), limit: limits.bytes });
     }
@@ -63,18 +63,18 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
     if text.starts_with('\u{feff}') && !mutant!("byte-order-mark") {
         return Err(JsonError::ByteOrderMark);
     }
-    number::bound(text)?;
-    let state = LimitState { limits, values: Cell::new(0), paths: Cell::new(0), fault: RefCell::new(None) };
+    number::check_numerals(text)?;
+    let state = JsonParseState { limits, values: Cell::new(0), paths: Cell::new(0), fault: RefCell::new(None) };
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Seed { state: &state, level: 0, path: 0 }
+    let value = JsonValueSeed { state: &state, level: 0, path: 0 }
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
-        .map_err(|error| state.explain(&error))?;
-    if value.is_object() { Ok(value) } else { Err(JsonError::NotObject { kind: kind(&value) }) }
+        .map_err(|error| state.to_json_error(&error))?;
+    if value.is_object() { Ok(value) } else { Err(JsonError::NotObject { kind: json_type(&value) }) }
 }
 
 /// The JSON type of a value, with its article.
-pub fn kind(value: &Value) -> &'static str {
+pub fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -88,7 +88,7 @@ pub fn kind(value: &Value) -> &'static str {
 /// Why bytes are not strict JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// The text is longer than [`Limits::bytes`].
+    /// The text is longer than [`JsonLimits::bytes`].
     #[error("{bytes} bytes; at most {limit} are allowed")]
     TooLarge {
         /// Length of the text in bytes.
@@ -121,7 +121,7 @@ pub enum JsonError {
         /// The JSON type of the value.
         kind: &'static str,
     },
-    /// More levels than [`Limits::levels`].
+    /// More levels than [`JsonLimits::levels`].
     #[error("line {line}, column {column}: more than {limit} levels")]
     TooDeep {
         /// Line, from 1.
@@ -139,7 +139,7 @@ pub enum JsonError {
         /// Column, from 1.
         column: usize,
         /// The exceeded limit.
-        excess: Excess,
+        excess: ExceededJsonLimit,
         /// The limit.
         limit: usize,
     },
@@ -159,14 +159,14 @@ pub enum JsonError {
 
 /// A limit on complexity that a text exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Excess {
-    /// More than [`Limits::values`].
+pub enum ExceededJsonLimit {
+    /// More than [`JsonLimits::values`].
     #[error("values")]
     Values,
-    /// More than [`Limits::name`].
+    /// More than [`JsonLimits::name`].
     #[error("bytes in the name of a member")]
     Name,
-    /// More than [`Limits::paths`].
+    /// More than [`JsonLimits::paths`].
     #[error("bytes in the paths of all values")]
     Paths,
     /// More than [`number::MAX_NUMERAL_BYTES`].
@@ -177,8 +177,8 @@ pub enum Excess {
     LongNumerals,
 }
 
-impl Excess {
-    const fn limit(self, limits: Limits) -> usize {
+impl ExceededJsonLimit {
+    const fn limit(self, limits: JsonLimits) -> usize {
         match self {
             Self::Values => limits.values,
             Self::Name => limits.name,
@@ -189,11 +189,11 @@ impl Excess {
     }
 }
 
-impl From<CostlyNumeral> for JsonError {
-    fn from(CostlyNumeral { line, column, excess }: CostlyNumeral) -> Self {
+impl From<NumeralLimitError> for JsonError {
+    fn from(NumeralLimitError { line, column, excess }: NumeralLimitError) -> Self {
         let (excess, limit) = match excess {
-            NumeralExcess::Bytes => (Excess::NumeralBytes, number::MAX_NUMERAL_BYTES),
-            NumeralExcess::LongNumerals => (Excess::LongNumerals, number::MAX_LONG_NUMERALS),
+            ExceededNumeralLimit::Bytes => (ExceededJsonLimit::NumeralBytes, number::MAX_NUMERAL_BYTES),
+            ExceededNumeralLimit::LongNumerals => (ExceededJsonLimit::LongNumerals, number::MAX_LONG_NUMERALS),
         };
         Self::TooComplex { line, column, excess, limit }
     }
@@ -207,7 +207,7 @@ impl JsonError {
     }
 
     /// The exceeded limit as text; `None` for other errors.
-    pub fn at_most(&self) -> Option<String> {
+    pub fn limit_text(&self) -> Option<String> {
         let Self::TooComplex { excess, limit, .. } = self else { return None };
         Some(format!("at most {limit} {excess}"))
     }
@@ -215,121 +215,126 @@ impl JsonError {
     /// The reason that a verdict reports for a card with this error.
     pub fn reason(&self) -> Reason {
         let (code, place) = match self {
-            Self::NotUtf8 { .. } => (Code::CardNotUtf8, None),
-            Self::TooDeep { .. } => (Code::CardTooDeep, None),
-            Self::DuplicateKey { pointer, .. } => (Code::CardDuplicateKey, Some(pointer)),
-            Self::TooComplex { .. } => (Code::CardTooComplex, None),
-            Self::TooLarge { .. } => (Code::SourceOversize, None),
-            Self::NotJson { .. } | Self::ByteOrderMark | Self::NotObject { .. } => (Code::CardNotJson, None),
+            Self::NotUtf8 { .. } => (ReasonCode::CardNotUtf8, None),
+            Self::TooDeep { .. } => (ReasonCode::CardTooDeep, None),
+            Self::DuplicateKey { pointer, .. } => (ReasonCode::CardDuplicateKey, Some(pointer)),
+            Self::TooComplex { .. } => (ReasonCode::CardTooComplex, None),
+            Self::TooLarge { .. } => (ReasonCode::SourceOversize, None),
+            Self::NotJson { .. } | Self::ByteOrderMark | Self::NotObject { .. } => (ReasonCode::CardNotJson, None),
         };
-        let reason = Reason::new(code).in_step(Step::Card).observed(excerpt(&self.to_string()));
-        let reason = match self.at_most() {
+        let reason = Reason::new(code).in_step(ResolutionStep::Card).observed(excerpt(&self.to_string()));
+        let reason = match self.limit_text() {
             Some(most) => reason.expected(most),
             None => reason,
         };
         match place {
-            Some(place) => reason.at(place),
+            Some(place) => reason.at_place(place),
             None => reason,
         }
     }
 }
 
-struct LimitState {
-    limits: Limits,
+struct JsonParseState {
+    limits: JsonLimits,
     values: Cell<usize>,
     paths: Cell<usize>,
-    fault: RefCell<Option<Fault>>,
+    fault: RefCell<Option<JsonFault>>,
 }
 
 /// An error found by the visitor. It is stored beside the parser's error, which can only contain text.
-struct Fault {
-    kind: FaultKind,
+struct JsonFault {
+    kind: JsonFaultKind,
     /// Keys and indices, innermost first.
     path: Vec<String>,
 }
 
-enum FaultKind {
+enum JsonFaultKind {
     TooDeep,
-    TooComplex(Excess),
+    TooComplex(ExceededJsonLimit),
     DuplicateKey(String),
 }
 
-impl LimitState {
-    fn refuse<E: serde::de::Error>(&self, kind: FaultKind) -> E {
-        *self.fault.borrow_mut() = Some(Fault { kind, path: Vec::new() });
+impl JsonParseState {
+    fn record_fault<E: serde::de::Error>(&self, kind: JsonFaultKind) -> E {
+        *self.fault.borrow_mut() = Some(JsonFault { kind, path: Vec::new() });
         E::custom("refused")
     }
 
     /// Counts a value whose path has `path` bytes.
-    fn count<E: serde::de::Error>(&self, path: usize) -> Result<(), E> {
+    fn count_value<E: serde::de::Error>(&self, path: usize) -> Result<(), E> {
         self.values.set(self.values.get() + 1);
         self.paths.set(self.paths.get() + path);
         if self.values.get() > self.limits.values && !mutant!("json-values-unbounded") {
-            return Err(self.refuse(FaultKind::TooComplex(Excess::Values)));
+            return Err(self.record_fault(JsonFaultKind::TooComplex(ExceededJsonLimit::Values)));
         }
         if self.paths.get() > self.limits.paths && !mutant!("json-paths-unbounded") {
-            return Err(self.refuse(FaultKind::TooComplex(Excess::Paths)));
+            return Err(self.record_fault(JsonFaultKind::TooComplex(ExceededJsonLimit::Paths)));
         }
         Ok(())
     }
 
     /// While a fault propagates outwards, records the member or item that contains it.
-    fn leave(&self, segment: impl FnOnce() -> String) {
+    fn record_path_segment(&self, segment: impl FnOnce() -> String) {
         if let Some(fault) = self.fault.borrow_mut().as_mut() {
             fault.path.push(segment());
         }
     }
 
-    fn explain(&self, error: &serde_json::Error) -> JsonError {
+    fn to_json_error(&self, error: &serde_json::Error) -> JsonError {
         let (line, column) = (error.line(), error.column());
         match self.fault.take() {
             None => JsonError::NotJson { line, column, detail: excerpt(&error.to_string()) },
-            Some(Fault { kind: FaultKind::TooDeep, .. }) => {
+            Some(JsonFault { kind: JsonFaultKind::TooDeep, .. }) => {
                 JsonError::TooDeep { line, column, limit: self.limits.levels }
             }
-            Some(Fault { kind: FaultKind::TooComplex(excess), .. }) => {
+            Some(JsonFault { kind: JsonFaultKind::TooComplex(excess), .. }) => {
                 JsonError::TooComplex { line, column, excess, limit: excess.limit(self.limits) }
             }
-            Some(Fault { kind: FaultKind::DuplicateKey(key), path }) => {
+            Some(JsonFault { kind: JsonFaultKind::DuplicateKey(key), path }) => {
                 let place = path.iter().rev().map(String::as_str).chain([key.as_str()]);
-                JsonError::DuplicateKey { pointer: excerpt(&pointer::of(place)), key: excerpt(&key), line, column }
+                JsonError::DuplicateKey {
+                    pointer: excerpt(&pointer::from_segments(place)),
+                    key: excerpt(&key),
+                    line,
+                    column,
+                }
             }
         }
     }
 }
 
 #[derive(Clone, Copy)]
-struct Seed<'s> {
-    state: &'s LimitState,
+struct JsonValueSeed<'s> {
+    state: &'s JsonParseState,
     level: usize,
     /// Length of the value's path in bytes, without escapes.
     path: usize,
 }
 
-impl Seed<'_> {
-    fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
+impl JsonValueSeed<'_> {
+    fn enter_container<E: serde::de::Error>(self) -> Result<Self, E> {
         if self.level == self.state.limits.levels && !mutant!("json-levels-unbounded") {
-            return Err(self.state.refuse(FaultKind::TooDeep));
+            return Err(self.state.record_fault(JsonFaultKind::TooDeep));
         }
         Ok(Self { level: self.level + 1, ..self })
     }
 
     /// The seed for a value inside a container, after a path segment of `bytes` bytes.
-    const fn below(self, bytes: usize) -> Self {
+    const fn child_seed(self, bytes: usize) -> Self {
         Self { path: self.path + 1 + bytes, ..self }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
+impl<'de> DeserializeSeed<'de> for JsonValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        self.state.count(self.path)?;
+        self.state.count_value(self.path)?;
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
+impl<'de> Visitor<'de> for JsonValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -365,14 +370,14 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let seed = self.inner()?;
+        let seed = self.enter_container()?;
         let mut list = Vec::new();
         loop {
-            match items.next_element_seed(seed.below(digits(list.len()))) {
+            match items.next_element_seed(seed.child_seed(digits(list.len()))) {
                 Ok(Some(item)) => list.push(item),
                 Ok(None) => return Ok(Value::Array(list)),
                 Err(error) => {
-                    self.state.leave(|| list.len().to_string());
+                    self.state.record_path_segment(|| list.len().to_string());
                     return Err(error);
                 }
             }
@@ -380,24 +385,24 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let seed = self.inner()?;
+        let seed = self.enter_container()?;
         let mut object = Map::new();
         while let Some(key) = members.next_key::<String>()? {
             if key.len() > self.state.limits.name && !mutant!("json-names-unbounded") {
-                return Err(self.state.refuse(FaultKind::TooComplex(Excess::Name)));
+                return Err(self.state.record_fault(JsonFaultKind::TooComplex(ExceededJsonLimit::Name)));
             }
             let entry = match object.entry(key) {
                 Entry::Occupied(first) if !mutant!("duplicate-members") => {
-                    return Err(self.state.refuse(FaultKind::DuplicateKey(first.key().clone())));
+                    return Err(self.state.record_fault(JsonFaultKind::DuplicateKey(first.key().clone())));
                 }
                 entry => entry,
             };
-            let value = members.next_value_seed(seed.below(entry.key().len()));
+            let value = members.next_value_seed(seed.child_seed(entry.key().len()));
             match (value, entry) {
                 (Ok(value), Entry::Vacant(entry)) => drop(entry.insert(value)),
                 (Ok(value), Entry::Occupied(mut entry)) => drop(entry.insert(value)),
                 (Err(error), entry) => {
-                    self.state.leave(|| entry.key().clone());
+                    self.state.record_path_segment(|| entry.key().clone());
                     return Err(error);
                 }
             }
@@ -416,7 +421,7 @@ mod tests {
     use super::*;
 
     fn card(text: &str) -> Result<Value, JsonError> {
-        parse(text.as_bytes(), Limits::CARD)
+        parse(text.as_bytes(), JsonLimits::CARD)
     }
 
     fn nested(levels: usize) -> String {
@@ -470,51 +475,54 @@ mod tests {
 
     #[test]
     fn bytes_and_values_are_bounded() {
-        assert_eq!(parse(b"{\"a\":\"\xff\"}", Limits::CARD), Err(JsonError::NotUtf8 { offset: 6 }));
-        let limits = Limits { bytes: 20, levels: 4, values: 3, name: 4, paths: 100 };
+        assert_eq!(parse(b"{\"a\":\"\xff\"}", JsonLimits::CARD), Err(JsonError::NotUtf8 { offset: 6 }));
+        let limits = JsonLimits { bytes: 20, levels: 4, values: 3, name: 4, paths: 100 };
         assert!(parse(br#"{"a":[1]}"#, limits).is_ok());
         assert_eq!(parse(&[b' '; 21], limits), Err(JsonError::TooLarge { bytes: 21, limit: 20 }));
         let excess = |text: &str| match parse(text.as_bytes(), limits) {
             Err(JsonError::TooComplex { excess, limit, .. }) => Some((excess, limit)),
             _ => None,
         };
-        assert_eq!(excess(r#"{"a":[1,2]}"#), Some((Excess::Values, 3)));
-        assert_eq!((excess(r#"{"abcd":1}"#), excess(r#"{"abcde":1}"#)), (None, Some((Excess::Name, 4))));
+        assert_eq!(excess(r#"{"a":[1,2]}"#), Some((ExceededJsonLimit::Values, 3)));
+        assert_eq!((excess(r#"{"abcd":1}"#), excess(r#"{"abcde":1}"#)), (None, Some((ExceededJsonLimit::Name, 4))));
 
-        let costly = |text: String| match parse(text.as_bytes(), Limits::CARD) {
+        let costly = |text: String| match parse(text.as_bytes(), JsonLimits::CARD) {
             Err(JsonError::TooComplex { excess, limit, .. }) => Some((excess, limit)),
             _ => None,
         };
         let digits = "1".repeat(number::MAX_NUMERAL_BYTES);
-        let bytes = Some((Excess::NumeralBytes, number::MAX_NUMERAL_BYTES));
+        let bytes = Some((ExceededJsonLimit::NumeralBytes, number::MAX_NUMERAL_BYTES));
         assert_eq!((costly(format!(r#"{{"a":{digits}}}"#)), costly(format!(r#"{{"a":{digits}1}}"#))), (None, bytes));
         let long = vec!["1.000000000000000001"; number::MAX_LONG_NUMERALS + 1].join(",");
-        let count = Some((Excess::LongNumerals, number::MAX_LONG_NUMERALS));
+        let count = Some((ExceededJsonLimit::LongNumerals, number::MAX_LONG_NUMERALS));
         assert_eq!(costly(format!(r#"{{"a":[{long}]}}"#)), count);
     }
 
     #[test]
     fn the_paths_of_all_values_are_bounded_together() {
         // The paths are "", /ab, /ab/0 and /ab/1: 13 bytes.
-        let limits = |paths| Limits { paths, ..Limits::CARD };
+        let limits = |paths| JsonLimits { paths, ..JsonLimits::CARD };
         let text = br#"{"ab":[1,2]}"#;
         assert!(parse(text, limits(13)).is_ok());
-        assert!(matches!(parse(text, limits(12)), Err(JsonError::TooComplex { excess: Excess::Paths, limit: 12, .. })));
+        assert!(matches!(
+            parse(text, limits(12)),
+            Err(JsonError::TooComplex { excess: ExceededJsonLimit::Paths, limit: 12, .. })
+        ));
         assert_eq!([0, 9, 10, 99, 100].map(digits), [1, 1, 2, 2, 3]);
     }
 
     #[test]
     fn each_error_has_its_reason() {
-        let code = |text: &[u8]| parse(text, Limits::CARD).expect_err("bad JSON").reason().code;
-        assert_eq!(code(b"\xff"), Code::CardNotUtf8);
-        assert_eq!(code(b"[]"), Code::CardNotJson);
-        assert_eq!(code(b"\xef\xbb\xbf{}"), Code::CardNotJson);
-        assert_eq!(code(nested(17).as_bytes()), Code::CardTooDeep);
+        let code = |text: &[u8]| parse(text, JsonLimits::CARD).expect_err("bad JSON").reason().code;
+        assert_eq!(code(b"\xff"), ReasonCode::CardNotUtf8);
+        assert_eq!(code(b"[]"), ReasonCode::CardNotJson);
+        assert_eq!(code(b"\xef\xbb\xbf{}"), ReasonCode::CardNotJson);
+        assert_eq!(code(nested(17).as_bytes()), ReasonCode::CardTooDeep);
         assert_eq!(
-            code(format!(r#"{{"a":[0{}]}}"#, ",0".repeat(Limits::CARD.values)).as_bytes()),
-            Code::CardTooComplex
+            code(format!(r#"{{"a":[0{}]}}"#, ",0".repeat(JsonLimits::CARD.values)).as_bytes()),
+            ReasonCode::CardTooComplex
         );
-        assert_eq!(code(br#"{"a":1,"a":2}"#), Code::CardDuplicateKey);
-        assert_eq!(code(&vec![b' '; 256 * 1024 + 1]), Code::SourceOversize);
+        assert_eq!(code(br#"{"a":1,"a":2}"#), ReasonCode::CardDuplicateKey);
+        assert_eq!(code(&vec![b' '; 256 * 1024 + 1]), ReasonCode::SourceOversize);
     }
 }

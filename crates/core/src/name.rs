@@ -18,22 +18,22 @@ impl EnsName {
     ///
     /// # Errors
     /// The rule that the input violates. The message is safe to print.
-    pub fn parse(input: &str) -> Result<Self, NameError> {
+    pub fn parse(input: &str) -> Result<Self, EnsNameError> {
         if input.is_empty() {
-            return Err(NameError::Empty);
+            return Err(EnsNameError::Empty);
         }
         if input.len() > MAX_NAME_BYTES {
-            return Err(NameError::TooLong(input.len()));
+            return Err(EnsNameError::TooLong(input.len()));
         }
-        if is_plain(input) {
+        if is_plain_ascii(input) {
             return Ok(Self(input.to_owned()));
         }
         if input.split('.').any(str::is_empty) {
-            return Err(NameError::EmptyLabel);
+            return Err(EnsNameError::EmptyLabel);
         }
         let normal = normalize(input)?;
         if normal.len() > MAX_NAME_BYTES {
-            return Err(NameError::TooLong(normal.len()));
+            return Err(EnsNameError::TooLong(normal.len()));
         }
         Ok(Self(normal))
     }
@@ -82,7 +82,7 @@ impl EnsName {
 
 /// Whether every label of `input` consists only of a to z and 0 to 9. Such a name is its own normal form, and most
 /// names are of this kind. [`normalize`] handles hyphens, because it knows where they are allowed.
-fn is_plain(input: &str) -> bool {
+fn is_plain_ascii(input: &str) -> bool {
     let plain =
         |label: &[u8]| !label.is_empty() && label.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     input.as_bytes().split(|byte| *byte == b'.').all(plain)
@@ -91,15 +91,15 @@ fn is_plain(input: &str) -> bool {
 /// The ENSIP-15 normal form of any text, including the empty name, as the official test vectors define it.
 ///
 /// # Errors
-/// [`NameError::NotNormalizable`] with the rule that the text violates.
-pub fn normalize(input: &str) -> Result<String, NameError> {
+/// [`EnsNameError::NotNormalizable`] with the rule that the text violates.
+pub fn normalize(input: &str) -> Result<String, EnsNameError> {
     // The library adds a left-to-right mark after quoted text, for terminals. This crate escapes quoted text instead.
-    ens_normalize::normalize(input).map_err(|e| NameError::NotNormalizable(e.to_string().replace('\u{200e}', "")))
+    ens_normalize::normalize(input).map_err(|e| EnsNameError::NotNormalizable(e.to_string().replace('\u{200e}', "")))
 }
 
 /// Loads the tables of ENSIP-15, which takes tens of milliseconds. Without this call, the first non-ASCII name loads
 /// them.
-pub fn prepare() {
+pub fn load_tables() {
     // Only the side effect matters: loading the tables.
     let _ = ens_normalize::normalize("\u{e9}");
 }
@@ -128,7 +128,7 @@ impl fmt::Display for EnsName {
 /// Why an input is not an ENS name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NameError {
+pub enum EnsNameError {
     /// The input is empty.
     #[error("the name is empty")]
     Empty,
@@ -151,15 +151,15 @@ mod tests {
 
     #[test]
     fn each_refusal_says_what_is_wrong() {
-        assert_eq!(EnsName::parse(""), Err(NameError::Empty));
+        assert_eq!(EnsName::parse(""), Err(EnsNameError::Empty));
         for empty in ["a..eth", ".eth", "a.", "."] {
-            assert_eq!(EnsName::parse(empty), Err(NameError::EmptyLabel), "{empty}");
+            assert_eq!(EnsName::parse(empty), Err(EnsNameError::EmptyLabel), "{empty}");
         }
         for hidden in ["\u{ad}", "a.\u{ad}.eth", "a b.eth"] {
-            assert!(matches!(EnsName::parse(hidden), Err(NameError::NotNormalizable(_))), "{hidden:?}");
+            assert!(matches!(EnsName::parse(hidden), Err(EnsNameError::NotNormalizable(_))), "{hidden:?}");
         }
         let long = "a".repeat(MAX_NAME_BYTES + 1);
-        assert_eq!(EnsName::parse(&long), Err(NameError::TooLong(long.len())));
+        assert_eq!(EnsName::parse(&long), Err(EnsNameError::TooLong(long.len())));
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_plain_name_is_its_own_normal_form(name in "[a-z0-9]{1,12}(\\.[a-z0-9]{1,12}){0,4}") {
-            prop_assert!(is_plain(&name));
+            prop_assert!(is_plain_ascii(&name));
             prop_assert_eq!(normalize(&name), Ok(name));
         }
 

@@ -2,7 +2,7 @@
 
 /// Kind of text that people enter instead of an ENS name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoName {
+pub enum NonNameInputKind {
     /// An entry of an agent (`x402://`).
     Entry,
     /// Another URL.
@@ -15,28 +15,29 @@ pub enum NoName {
 
 /// A text that is not an ENS name, and the name that was probably meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NameHint<'t> {
+pub struct NameSuggestion<'t> {
     /// The kind of the text.
-    pub what: NoName,
+    pub what: NonNameInputKind,
     /// The name that was probably meant. Foreign text, not normalised.
     pub meant: Option<&'t str>,
 }
 
-impl<'t> NameHint<'t> {
+impl<'t> NameSuggestion<'t> {
     /// The hint for `text`. `None` if `text` looks like an ENS name; this does not check its normal form.
-    pub fn of(text: &'t str) -> Option<Self> {
+    pub fn from_text(text: &'t str) -> Option<Self> {
         let hint = |what, name: &'t str| Some(Self { what, meant: Some(name).filter(|name| name.contains('.')) });
         if let Some((scheme, rest)) = text.trim().split_once("://") {
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
             let host = authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
-            let what = if scheme.eq_ignore_ascii_case("x402") { NoName::Entry } else { NoName::Url };
+            let what =
+                if scheme.eq_ignore_ascii_case("x402") { NonNameInputKind::Entry } else { NonNameInputKind::Url };
             return hint(what, host);
         }
         if is_address(text.trim()) {
-            return Some(Self { what: NoName::Address, meant: None });
+            return Some(Self { what: NonNameInputKind::Address, meant: None });
         }
         let bare = text.trim().trim_end_matches('.');
-        if bare == text || bare.is_empty() { None } else { hint(NoName::Padded, bare) }
+        if bare == text || bare.is_empty() { None } else { hint(NonNameInputKind::Padded, bare) }
     }
 }
 
@@ -51,7 +52,7 @@ mod tests {
     #[test]
     fn names_get_no_hint() {
         for name in ["summarizeagent.eth", "-", "", ".", " ", "foo", "a..eth", "0x12.eth"] {
-            assert_eq!(NameHint::of(name), None, "{name}");
+            assert_eq!(NameSuggestion::from_text(name), None, "{name}");
         }
     }
 
@@ -59,16 +60,16 @@ mod tests {
     fn what_is_no_name_is_recognised_with_the_name_that_was_meant() {
         let address = "0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e";
         for (text, what, meant) in [
-            ("x402://a.eth/do/v1", NoName::Entry, Some("a.eth")),
-            ("HTTPS://user:secret@a.example:8443/card.json", NoName::Url, Some("a.example")),
-            ("https:///card.json", NoName::Url, None),
-            ("http://[::1]:8080/", NoName::Url, None),
-            (address, NoName::Address, None),
-            ("a.eth.", NoName::Padded, Some("a.eth")),
-            (" a.eth\n", NoName::Padded, Some("a.eth")),
-            ("foo.", NoName::Padded, None),
+            ("x402://a.eth/do/v1", NonNameInputKind::Entry, Some("a.eth")),
+            ("HTTPS://user:secret@a.example:8443/card.json", NonNameInputKind::Url, Some("a.example")),
+            ("https:///card.json", NonNameInputKind::Url, None),
+            ("http://[::1]:8080/", NonNameInputKind::Url, None),
+            (address, NonNameInputKind::Address, None),
+            ("a.eth.", NonNameInputKind::Padded, Some("a.eth")),
+            (" a.eth\n", NonNameInputKind::Padded, Some("a.eth")),
+            ("foo.", NonNameInputKind::Padded, None),
         ] {
-            assert_eq!(NameHint::of(text), Some(NameHint { what, meant }), "{text}");
+            assert_eq!(NameSuggestion::from_text(text), Some(NameSuggestion { what, meant }), "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@ use alloy_primitives::{Address, Bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::chain_error::ChainError;
-use crate::records::Record;
+use crate::records::TextRecord;
 
 /// The payment records of a name at one block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct PaymentRecords {
 
 impl PaymentRecords {
     /// The result when none of the records could be read, for this cause.
-    pub fn failed(coins: &Coins, cause: &ChainError) -> Self {
+    pub fn failed(coins: &CoinTypes, cause: &ChainError) -> Self {
         Self {
             addresses: coins.iter().map(|coin| (coin, AddressRecord::Failed(cause.clone()))).collect(),
             endpoints: EndpointRecordKey::ALL.map(|key| (key, EndpointRecord::Failed(cause.clone()))).into(),
@@ -80,7 +80,7 @@ impl CoinType {
 
     /// The coin type of an EVM chain (ENSIP-11): 60 for chain 1, otherwise the chain id with bit 31 set. `None` if the
     /// id does not fit.
-    pub const fn of_chain(id: u64) -> Option<Self> {
+    pub const fn for_chain(id: u64) -> Option<Self> {
         match id {
             1 => Some(Self::ETHER),
             1.. if id < EVM_BIT => Some(Self(EVM_BIT | id)),
@@ -104,19 +104,19 @@ pub const MAX_FURTHER_COINS: usize = 32;
 /// The requested coin types, without duplicates: [`CoinType::ETHER`], [`CoinType::EVM_DEFAULT`], then further ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Coins(#[serde(deserialize_with = "in_their_form")] Vec<CoinType>);
+pub struct CoinTypes(#[serde(deserialize_with = "in_their_form")] Vec<CoinType>);
 
 /// More than [`MAX_FURTHER_COINS`] further coin types, or a list that is not in canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a list of coin types names 60 and {EVM_BIT}, then at most {MAX_FURTHER_COINS} others, each once")]
-pub struct BadCoins;
+pub struct CoinTypesError;
 
-impl Coins {
+impl CoinTypes {
     /// The two coin types that are always requested, and `further` ones.
     ///
     /// # Errors
-    /// [`BadCoins`] if there are too many.
-    pub fn new(further: impl IntoIterator<Item = CoinType>) -> Result<Self, BadCoins> {
+    /// [`CoinTypesError`] if there are too many.
+    pub fn new(further: impl IntoIterator<Item = CoinType>) -> Result<Self, CoinTypesError> {
         let mut coins = vec![CoinType::ETHER, CoinType::EVM_DEFAULT];
         let most = coins.len() + MAX_FURTHER_COINS;
         for coin in further {
@@ -124,7 +124,7 @@ impl Coins {
                 continue;
             }
             if coins.len() == most {
-                return Err(BadCoins);
+                return Err(CoinTypesError);
             }
             coins.push(coin);
         }
@@ -142,17 +142,17 @@ impl Coins {
     }
 }
 
-impl Default for Coins {
+impl Default for CoinTypes {
     fn default() -> Self {
         Self(vec![CoinType::ETHER, CoinType::EVM_DEFAULT])
     }
 }
 
-/// Deserializes only lists that [`Coins::new`] can produce, because a list may come from an untrusted bundle.
+/// Deserializes only lists that [`CoinTypes::new`] can produce, because a list may come from an untrusted bundle.
 fn in_their_form<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<CoinType>, D::Error> {
     let given = Vec::<CoinType>::deserialize(deserializer)?;
-    let coins = Coins::new(given.iter().copied()).map_err(serde::de::Error::custom)?;
-    if coins.0 == given { Ok(given) } else { Err(serde::de::Error::custom(BadCoins)) }
+    let coins = CoinTypes::new(given.iter().copied()).map_err(serde::de::Error::custom)?;
+    if coins.0 == given { Ok(given) } else { Err(serde::de::Error::custom(CoinTypesError)) }
 }
 
 impl fmt::Display for CoinType {
@@ -180,7 +180,7 @@ pub const MAX_MALFORMED_BYTES: usize = 64;
 
 impl AddressRecord {
     /// Interprets the bytes of a resolver's answer (ENSIP-9, ENSIP-11).
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         match Address::try_from(bytes) {
             Ok(address) => Self::Address(address),
             Err(_) if bytes.is_empty() => Self::Absent,
@@ -205,7 +205,7 @@ impl fmt::Display for AddressRecord {
 #[serde(rename_all = "kebab-case")]
 pub enum EndpointRecord {
     /// The resolver's answer.
-    Read(Record),
+    Read(TextRecord),
     /// This record could not be read, although the records of the resolution could. Whether it is set is unknown.
     Failed(ChainError),
 }
@@ -265,64 +265,67 @@ impl fmt::Display for EndpointRecordKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause::ResolverFault;
+    use crate::cause::ResolverContractError;
 
     #[test]
     fn a_chain_has_one_coin_type() {
-        assert_eq!(CoinType::of_chain(1), Some(CoinType::ETHER));
-        assert_eq!(CoinType::of_chain(8453).map(CoinType::number), Some(2_147_492_101));
-        assert_eq!(CoinType::of_chain(31_337).map(CoinType::number), Some(0x8000_7A69));
-        assert_eq!(CoinType::of_chain(0), None, "that is the default of all chains");
-        assert_eq!(CoinType::of_chain(0x8000_0000), None);
+        assert_eq!(CoinType::for_chain(1), Some(CoinType::ETHER));
+        assert_eq!(CoinType::for_chain(8453).map(CoinType::number), Some(2_147_492_101));
+        assert_eq!(CoinType::for_chain(31_337).map(CoinType::number), Some(0x8000_7A69));
+        assert_eq!(CoinType::for_chain(0), None, "that is the default of all chains");
+        assert_eq!(CoinType::for_chain(0x8000_0000), None);
         assert_eq!(CoinType::EVM_DEFAULT.number(), 0x8000_0000);
     }
 
     #[test]
     fn an_address_has_20_bytes_and_none_is_not_set() {
         let address = Address::repeat_byte(7);
-        assert_eq!(AddressRecord::of(address.as_slice()), AddressRecord::Address(address));
-        assert_eq!(AddressRecord::of(&[]), AddressRecord::Absent);
-        assert_eq!(AddressRecord::of(&[0; 20]), AddressRecord::Address(Address::ZERO));
+        assert_eq!(AddressRecord::from_bytes(address.as_slice()), AddressRecord::Address(address));
+        assert_eq!(AddressRecord::from_bytes(&[]), AddressRecord::Absent);
+        assert_eq!(AddressRecord::from_bytes(&[0; 20]), AddressRecord::Address(Address::ZERO));
         for length in [1, 19, 21, 32] {
             let bytes = vec![0; length];
-            assert_eq!(AddressRecord::of(&bytes), AddressRecord::Malformed(bytes.into()));
+            assert_eq!(AddressRecord::from_bytes(&bytes), AddressRecord::Malformed(bytes.into()));
         }
-        assert_eq!(AddressRecord::of(&[1; 1 << 20]), AddressRecord::Malformed(vec![1; MAX_MALFORMED_BYTES].into()));
+        assert_eq!(
+            AddressRecord::from_bytes(&[1; 1 << 20]),
+            AddressRecord::Malformed(vec![1; MAX_MALFORMED_BYTES].into())
+        );
     }
 
     #[test]
     fn coin_types_are_listed_once_and_bounded() {
-        let chain = |id| CoinType::of_chain(id).unwrap();
-        let coins = Coins::new([chain(8453), CoinType::ETHER, chain(8453)]).unwrap();
+        let chain = |id| CoinType::for_chain(id).unwrap();
+        let coins = CoinTypes::new([chain(8453), CoinType::ETHER, chain(8453)]).unwrap();
         assert_eq!(coins.iter().collect::<Vec<_>>(), [CoinType::ETHER, CoinType::EVM_DEFAULT, chain(8453)]);
-        assert_eq!(Coins::new([]), Ok(Coins::default()));
+        assert_eq!(CoinTypes::new([]), Ok(CoinTypes::default()));
         let most = MAX_FURTHER_COINS as u64;
-        assert_eq!(Coins::new((2..most + 2).map(chain)).map(|coins| coins.count()), Ok(MAX_FURTHER_COINS + 2));
-        assert_eq!(Coins::new((2..most + 3).map(chain)), Err(BadCoins));
+        assert_eq!(CoinTypes::new((2..most + 2).map(chain)).map(|coins| coins.count()), Ok(MAX_FURTHER_COINS + 2));
+        assert_eq!(CoinTypes::new((2..most + 3).map(chain)), Err(CoinTypesError));
     }
 
     #[test]
     fn coin_types_are_read_in_one_form_alone() {
-        let coins = Coins::new(CoinType::of_chain(8453)).unwrap();
+        let coins = CoinTypes::new(CoinType::for_chain(8453)).unwrap();
         let json = serde_json::to_string(&coins).unwrap();
         assert_eq!(json, "[60,2147483648,2147492101]");
-        assert_eq!(serde_json::from_str::<Coins>(&json).unwrap(), coins);
+        assert_eq!(serde_json::from_str::<CoinTypes>(&json).unwrap(), coins);
         let endless = serde_json::to_string(&(0..40).chain([60, 0x8000_0000]).collect::<Vec<u64>>()).unwrap();
         for other in ["[]", "[60]", "[2147483648,60]", "[60,2147483648,60]", endless.as_str()] {
-            assert!(serde_json::from_str::<Coins>(other).is_err(), "{other}");
+            assert!(serde_json::from_str::<CoinTypes>(other).is_err(), "{other}");
         }
     }
 
     #[test]
     fn records_are_read_back_as_they_were_written() {
-        let cause = ChainError::Resolver(ResolverFault::Recorded("why".to_owned()));
-        let mut records = PaymentRecords::failed(&Coins::default(), &cause);
+        let cause = ChainError::Resolver(ResolverContractError::Recorded("why".to_owned()));
+        let mut records = PaymentRecords::failed(&CoinTypes::default(), &cause);
         records.addresses.insert(CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(7)));
         records.addresses.insert(CoinType::EVM_DEFAULT, AddressRecord::Malformed(vec![1].into()));
-        records.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(Record::Absent));
+        records.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(TextRecord::Absent));
         records
             .endpoints
-            .insert(EndpointRecordKey::Mcp, EndpointRecord::Read(Record::Text("https://a.example".to_owned())));
+            .insert(EndpointRecordKey::Mcp, EndpointRecord::Read(TextRecord::Text("https://a.example".to_owned())));
         let json = serde_json::to_string(&records).unwrap();
         assert_eq!(serde_json::from_str::<PaymentRecords>(&json).unwrap(), records, "{json}");
     }
@@ -330,7 +333,10 @@ mod tests {
     #[test]
     fn a_failure_is_no_value_and_its_cause_is_not_compared() {
         let failed = |words: &str| {
-            PaymentRecords::failed(&Coins::default(), &ChainError::Resolver(ResolverFault::Recorded(words.to_owned())))
+            PaymentRecords::failed(
+                &CoinTypes::default(),
+                &ChainError::Resolver(ResolverContractError::Recorded(words.to_owned())),
+            )
         };
         let (one, other) = (failed("one"), failed("other"));
         assert!(one != other && one.same_values(&other));
@@ -338,7 +344,7 @@ mod tests {
         absent.addresses.insert(CoinType::ETHER, AddressRecord::Absent);
         assert!(!absent.same_values(&one) && !one.same_values(&absent));
         let mut unset = one.clone();
-        unset.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(Record::Absent));
+        unset.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(TextRecord::Absent));
         assert!(!unset.same_values(&one) && !one.same_values(&unset));
         assert!(!one.same_values(&PaymentRecords::default()) && !PaymentRecords::default().same_values(&one));
     }
@@ -350,9 +356,9 @@ mod tests {
             endpoints: [(EndpointRecordKey::Web, endpoint)].into(),
             offchain: false,
         };
-        let text = |text: &str| EndpointRecord::Read(Record::Text(text.to_owned()));
+        let text = |text: &str| EndpointRecord::Read(TextRecord::Text(text.to_owned()));
         let address = |byte| AddressRecord::Address(Address::repeat_byte(byte));
-        let cause = ChainError::Resolver(ResolverFault::CallReverted);
+        let cause = ChainError::Resolver(ResolverContractError::CallReverted);
         let before = of(address(1), text("https://a.example"));
         assert!(before.is_confirmed_by(&before));
         for later in [
@@ -360,7 +366,7 @@ mod tests {
             of(AddressRecord::Absent, text("https://a.example")),
             of(AddressRecord::Failed(cause.clone()), text("https://a.example")),
             of(address(1), text("https://b.example")),
-            of(address(1), EndpointRecord::Read(Record::Absent)),
+            of(address(1), EndpointRecord::Read(TextRecord::Absent)),
             of(address(1), EndpointRecord::Failed(cause.clone())),
             PaymentRecords { addresses: BTreeMap::new(), ..before.clone() },
             PaymentRecords { endpoints: BTreeMap::new(), ..before.clone() },
@@ -371,11 +377,11 @@ mod tests {
 
     #[test]
     fn record_that_failed_before_may_have_any_value_later() {
-        let cause = ChainError::Resolver(ResolverFault::CallReverted);
-        let before = PaymentRecords::failed(&Coins::default(), &cause);
+        let cause = ChainError::Resolver(ResolverContractError::CallReverted);
+        let before = PaymentRecords::failed(&CoinTypes::default(), &cause);
         let mut later = before.clone();
         later.addresses.insert(CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(1)));
-        later.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(Record::Absent));
+        later.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(TextRecord::Absent));
         assert!(before.is_confirmed_by(&before) && before.is_confirmed_by(&later));
         assert!(before.is_confirmed_by(&PaymentRecords::default()) && !later.is_confirmed_by(&before));
     }

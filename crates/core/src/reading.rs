@@ -1,7 +1,8 @@
 //! A name's state at one block of the chain, and the proof of it.
 //!
-//! Two cases have different types: absence that is proven at the block ([`Answer::Unregistered`],
-//! [`Answer::NoResolver`], [`Record::Absent`](crate::records::Record::Absent)), and a failed read ([`ChainError`]).
+//! Two cases have different types: absence that is proven at the block ([`EnsAnswer::Unregistered`],
+//! [`EnsAnswer::NoResolver`], [`TextRecord::Absent`](crate::records::TextRecord::Absent)), and a failed read
+//! ([`ChainError`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,9 +10,11 @@ use std::str::FromStr;
 use alloy_primitives::{Address, B256};
 use jiff::{SignedDuration, Timestamp};
 
-pub use crate::cause::{CcipFault, GatewayStatus, HeaderFault, LocalLimit, ResolverFault};
+pub use crate::cause::{
+    CcipLookupError, CcipResponseError, LightClientHeaderError, LocalLimitError, ResolverContractError,
+};
 pub use crate::chain_error::ChainError;
-pub use crate::holder::{Holder, MigrationSign};
+pub use crate::holder::{Ensv2MigrationSign, NameHolder};
 use crate::name::EnsName;
 use crate::payment::PaymentRecords;
 use crate::records::RecordSet;
@@ -82,7 +85,7 @@ impl FromStr for BlockSelector {
 
 /// The block that was read: the header fields that a resolution needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Block {
+pub struct ChainBlock {
     /// Block number.
     pub number: u64,
     /// Hash of the header.
@@ -93,23 +96,23 @@ pub struct Block {
 
 /// A name's state at one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct NameReading {
     /// The block.
-    pub block: Block,
+    pub block: ChainBlock,
     /// The answer of the name's resolver at that block.
-    pub answer: Answer,
+    pub answer: EnsAnswer,
     /// The name's state at the newest block. `None` if the block was selected by number or is itself the newest.
-    pub latest: Option<Result<Latest, ChainError>>,
+    pub latest: Option<Result<LatestNameState, ChainError>>,
     /// The block number up to which the endpoints in agreement had read the chain. This reading cannot contain changes
     /// in later blocks. `None` if the block was selected by number, and in a reading from a bundle.
     pub newest: Option<u64>,
     /// Who holds the name.
-    pub holder: Holder,
+    pub holder: NameHolder,
     /// Expiry of the registration, if it can be read: the registrar's for a second-level `.eth` name, even if it is
     /// wrapped, and the NameWrapper's for any other wrapped name. `None` if the holder is unreadable.
     pub expiry: Option<Timestamp>,
     /// The proof of the answer.
-    pub proof: Proof,
+    pub proof: ProofStrength,
     /// Labels of the endpoints that the reading came from.
     pub endpoints: Vec<String>,
     /// Labels of the endpoints that contradicted them, with their answers. An endpoint that answered after agreement
@@ -119,30 +122,30 @@ pub struct Reading {
     pub failed_endpoints: Vec<(String, String)>,
 }
 
-impl Reading {
+impl NameReading {
     /// The name's state at the newest block: the reading's own state if it compared no newer block. `None` if the
     /// newest block could not be read.
-    pub fn at_newest(&self) -> Option<Latest> {
+    pub fn newest_state(&self) -> Option<LatestNameState> {
         match &self.latest {
             Some(latest) => latest.as_ref().ok().cloned(),
-            None => Some(Latest { answer: self.answer.clone(), holder: self.holder }),
+            None => Some(LatestNameState { answer: self.answer.clone(), holder: self.holder }),
         }
     }
 }
 
 /// A name's state at the newest block. It can only downgrade the result of another block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Latest {
+pub struct LatestNameState {
     /// The answer of the name's resolver at that block.
-    pub answer: Answer,
+    pub answer: EnsAnswer,
     /// Who holds the name at that block.
-    pub holder: Holder,
+    pub holder: NameHolder,
 }
 
 /// What a CCIP-Read gateway (EIP-3668) serves of a name's published data. The chain does not show whether that has
 /// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gateway {
+pub enum OffchainScope {
     /// Everything is on chain.
     Nothing,
     /// The payment records, but not the records of the resolution.
@@ -151,32 +154,32 @@ pub enum Gateway {
     Records,
 }
 
-impl Latest {
+impl LatestNameState {
     /// Whether resolver, records and holder equal those of the reading. Payment records are not compared.
-    pub fn agrees_with(&self, reading: &Reading) -> bool {
+    pub fn agrees_with(&self, reading: &NameReading) -> bool {
         let is_held_alike = self.holder == reading.holder || crate::mutant!("sold-names-are-settled");
         is_held_alike && self.answer.same_records(&reading.answer)
     }
 
     /// What a CCIP-Read gateway (EIP-3668) serves of the name's published data.
-    pub const fn gateway(&self) -> Gateway {
+    pub const fn offchain_scope(&self) -> OffchainScope {
         match &self.answer {
-            Answer::Records(found) if found.offchain => Gateway::Records,
-            Answer::Records(found) if found.payment.offchain => Gateway::Payments,
-            _ => Gateway::Nothing,
+            EnsAnswer::Records(found) if found.offchain => OffchainScope::Records,
+            EnsAnswer::Records(found) if found.payment.offchain => OffchainScope::Payments,
+            _ => OffchainScope::Nothing,
         }
     }
 
     /// Whether a later reading of the newest block has the same resolver, records, holder and payment records.
     pub fn is_confirmed_by(&self, later: &Self) -> bool {
         let is_paid_alike = match (&self.answer, &later.answer) {
-            (Answer::Records(before), Answer::Records(later)) => before.payment.is_confirmed_by(&later.payment),
+            (EnsAnswer::Records(before), EnsAnswer::Records(later)) => before.payment.is_confirmed_by(&later.payment),
             _ => true,
         };
         is_paid_alike && self.is_confirmed_but_for_payments_by(later)
     }
 
-    /// Like [`Latest::is_confirmed_by`], without the payments.
+    /// Like [`LatestNameState::is_confirmed_by`], without the payments.
     pub fn is_confirmed_but_for_payments_by(&self, later: &Self) -> bool {
         let is_alike = self.holder == later.holder && self.answer.same_records(&later.answer);
         is_alike || crate::mutant!("changes-are-confirmed")
@@ -186,18 +189,18 @@ impl Latest {
 /// A resolver's answer about a name at one block.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum EnsAnswer {
     /// Proven: the name has no owner, and no ancestor's resolver answers for it.
     Unregistered,
     /// Proven: the name is owned, but has no resolver, or its resolver (this address) has no code.
     NoResolver(Option<Address>),
     /// The resolver answered.
-    Records(Found),
+    Records(ResolvedRecords),
 }
 
 /// The records of a name and their origin.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Found {
+pub struct ResolvedRecords {
     /// The resolver that answered.
     pub resolver: Address,
     /// The ancestor that the resolver is set for (ENSIP-10); `None` if it is set for the name itself.
@@ -211,7 +214,7 @@ pub struct Found {
     pub payment: PaymentRecords,
 }
 
-impl Answer {
+impl EnsAnswer {
     /// Whether both have the same resolver and the same records. Payment records are not compared.
     pub fn same_records(&self, other: &Self) -> bool {
         match (self, other) {
@@ -226,18 +229,18 @@ impl Answer {
 
 /// Address and holder of the name in `cl.owner`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Holding {
+pub struct OwnerReading {
     /// `addr(owner)`, if set.
     pub address: Option<Address>,
     /// The holder of the owner's name.
-    pub holder: Holder,
+    pub holder: NameHolder,
 }
 
 /// How strongly the chain's answer is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub struct Proof {
+pub struct ProofStrength {
     /// The proof grade.
-    pub grade: Grade,
+    pub grade: ProofGrade,
     /// Number of RPC operators queried. 0 if the light client alone gave the header.
     pub asked: u32,
     /// Number of RPC operators that agreed: on the answer or, if it is computed from proven state, on the header.
@@ -247,15 +250,15 @@ pub struct Proof {
     pub own: bool,
 }
 
-impl Proof {
+impl ProofStrength {
     /// Whether the reading relies on a single endpoint that is not the operator's own: for the answer or, if the answer
     /// is computed, for the header that it is proven against. Whoever forges the header can forge the state too.
-    pub fn is_one_strangers_word(&self) -> bool {
+    pub fn is_single_third_party(&self) -> bool {
         let alone = match self.grade {
-            Grade::SingleRpc => true,
-            Grade::Quorum => false,
-            Grade::StateProof => self.agreed < 2,
-            Grade::ConsensusProof => false,
+            ProofGrade::SingleRpc => true,
+            ProofGrade::Quorum => false,
+            ProofGrade::StateProof => self.agreed < 2,
+            ProofGrade::ConsensusProof => false,
         };
         alone && !self.own
     }
@@ -265,7 +268,7 @@ impl Proof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Grade {
+pub enum ProofGrade {
     /// The answer of a single endpoint.
     SingleRpc,
     /// Endpoints of several operators gave the same answer.
@@ -278,7 +281,7 @@ pub enum Grade {
 
 /// The proof that is required of the chain's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum GradeDemand {
+pub enum ProofGradeDemand {
     /// The answer of a single endpoint is enough.
     SingleRpc,
     /// This many endpoints of different operators must give the same answer.
@@ -291,14 +294,14 @@ pub enum GradeDemand {
     ConsensusProof(usize),
 }
 
-impl GradeDemand {
+impl ProofGradeDemand {
     /// The weakest grade that meets the demand.
-    pub const fn grade(self) -> Grade {
+    pub const fn grade(self) -> ProofGrade {
         match self {
-            Self::SingleRpc => Grade::SingleRpc,
-            Self::Quorum(_) => Grade::Quorum,
-            Self::StateProof(_) => Grade::StateProof,
-            Self::ConsensusProof(_) => Grade::ConsensusProof,
+            Self::SingleRpc => ProofGrade::SingleRpc,
+            Self::Quorum(_) => ProofGrade::Quorum,
+            Self::StateProof(_) => ProofGrade::StateProof,
+            Self::ConsensusProof(_) => ProofGrade::ConsensusProof,
         }
     }
 
@@ -311,87 +314,90 @@ impl GradeDemand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payment::{AddressRecord, CoinType, Coins};
-    use crate::records::{Key, Record};
+    use crate::payment::{AddressRecord, CoinType, CoinTypes};
+    use crate::records::{RecordKey, TextRecord};
 
-    fn found() -> Found {
+    fn found() -> ResolvedRecords {
         let paid = (CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(2)));
-        Found {
+        ResolvedRecords {
             resolver: Address::repeat_byte(1),
             wildcard: None,
             offchain: false,
-            records: [(Key::Owner, Record::Text("owner.eth".to_owned()))].into_iter().collect(),
+            records: [(RecordKey::Owner, TextRecord::Text("owner.eth".to_owned()))].into_iter().collect(),
             payment: PaymentRecords { addresses: [paid].into(), ..PaymentRecords::default() },
         }
     }
 
-    fn latest(answer: Answer) -> Latest {
-        Latest { answer, holder: Holder::Address(Address::repeat_byte(3)) }
+    fn latest(answer: EnsAnswer) -> LatestNameState {
+        LatestNameState { answer, holder: NameHolder::Address(Address::repeat_byte(3)) }
     }
 
     fn failure() -> ChainError {
-        ChainError::Resolver(ResolverFault::CallReverted)
+        ChainError::Resolver(ResolverContractError::CallReverted)
     }
 
     #[test]
     fn header_by_consensus_is_no_strangers_word() {
-        let proof = |grade, agreed| Proof { grade, asked: agreed, agreed, own: false };
-        assert!(!proof(Grade::ConsensusProof, 0).is_one_strangers_word());
-        assert!(proof(Grade::StateProof, 1).is_one_strangers_word());
-        assert!(Grade::ConsensusProof > Grade::StateProof && Grade::StateProof > Grade::Quorum);
+        let proof = |grade, agreed| ProofStrength { grade, asked: agreed, agreed, own: false };
+        assert!(!proof(ProofGrade::ConsensusProof, 0).is_single_third_party());
+        assert!(proof(ProofGrade::StateProof, 1).is_single_third_party());
+        assert!(ProofGrade::ConsensusProof > ProofGrade::StateProof && ProofGrade::StateProof > ProofGrade::Quorum);
     }
 
     #[test]
     fn state_at_the_newest_block_is_that_of_the_latest_reading() {
-        let newest = latest(Answer::Unregistered);
-        let reading = |latest| Reading {
-            block: Block { number: 1, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH },
-            answer: Answer::Records(found()),
+        let newest = latest(EnsAnswer::Unregistered);
+        let reading = |latest| NameReading {
+            block: ChainBlock { number: 1, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH },
+            answer: EnsAnswer::Records(found()),
             latest,
             newest: None,
-            holder: Holder::Nobody,
+            holder: NameHolder::Nobody,
             expiry: None,
-            proof: Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false },
+            proof: ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false },
             endpoints: Vec::new(),
             contradicted_by: Vec::new(),
             failed_endpoints: Vec::new(),
         };
-        assert_eq!(reading(Some(Ok(newest.clone()))).at_newest(), Some(newest));
-        assert_eq!(reading(Some(Err(failure()))).at_newest(), None);
-        let own = Latest { answer: Answer::Records(found()), holder: Holder::Nobody };
-        assert_eq!(reading(None).at_newest(), Some(own), "no other block was read");
+        assert_eq!(reading(Some(Ok(newest.clone()))).newest_state(), Some(newest));
+        assert_eq!(reading(Some(Err(failure()))).newest_state(), None);
+        let own = LatestNameState { answer: EnsAnswer::Records(found()), holder: NameHolder::Nobody };
+        assert_eq!(reading(None).newest_state(), Some(own), "no other block was read");
     }
 
     #[test]
     fn later_reading_confirms_what_it_equals_in_every_part() {
-        let before = latest(Answer::Records(found()));
+        let before = latest(EnsAnswer::Records(found()));
         assert!(before.is_confirmed_by(&before.clone()));
         let other = Address::repeat_byte(9);
         let paid = [(CoinType::ETHER, AddressRecord::Address(other))].into();
         let changed = [
-            Found { resolver: other, ..found() },
-            Found { wildcard: Some(EnsName::parse("example.eth").unwrap()), ..found() },
-            Found { offchain: true, ..found() },
-            Found { records: [(Key::Owner, Record::Absent)].into_iter().collect(), ..found() },
-            Found { payment: PaymentRecords { addresses: paid, ..found().payment }, ..found() },
-            Found { payment: PaymentRecords::default(), ..found() },
-            Found { payment: PaymentRecords::failed(&Coins::default(), &failure()), ..found() },
+            ResolvedRecords { resolver: other, ..found() },
+            ResolvedRecords { wildcard: Some(EnsName::parse("example.eth").unwrap()), ..found() },
+            ResolvedRecords { offchain: true, ..found() },
+            ResolvedRecords { records: [(RecordKey::Owner, TextRecord::Absent)].into_iter().collect(), ..found() },
+            ResolvedRecords { payment: PaymentRecords { addresses: paid, ..found().payment }, ..found() },
+            ResolvedRecords { payment: PaymentRecords::default(), ..found() },
+            ResolvedRecords { payment: PaymentRecords::failed(&CoinTypes::default(), &failure()), ..found() },
         ];
-        let changed = changed.map(Answer::Records).into_iter().chain([Answer::Unregistered, Answer::NoResolver(None)]);
+        let changed =
+            changed.map(EnsAnswer::Records).into_iter().chain([EnsAnswer::Unregistered, EnsAnswer::NoResolver(None)]);
         for later in changed.map(latest) {
             assert!(!before.is_confirmed_by(&later), "{later:?}");
             assert!(later.is_confirmed_by(&later), "{later:?}");
         }
-        for holder in
-            [Holder::Nobody, Holder::Address(other), Holder::Unreadable { unreadable: MigrationSign::Superseded }]
-        {
-            assert!(!before.is_confirmed_by(&Latest { holder, ..before.clone() }), "{holder:?}");
+        for holder in [
+            NameHolder::Nobody,
+            NameHolder::Address(other),
+            NameHolder::Unreadable { unreadable: Ensv2MigrationSign::Superseded },
+        ] {
+            assert!(!before.is_confirmed_by(&LatestNameState { holder, ..before.clone() }), "{holder:?}");
         }
     }
 
     #[test]
     fn different_kinds_of_absence_do_not_confirm_each_other() {
-        let kinds = [Answer::Unregistered, Answer::NoResolver(None), Answer::NoResolver(Some(Address::ZERO))];
+        let kinds = [EnsAnswer::Unregistered, EnsAnswer::NoResolver(None), EnsAnswer::NoResolver(Some(Address::ZERO))];
         for (index, before) in kinds.iter().enumerate() {
             for (other, later) in kinds.iter().enumerate() {
                 let is_confirmed = latest(before.clone()).is_confirmed_by(&latest(later.clone()));
@@ -402,9 +408,9 @@ mod tests {
 
     #[test]
     fn payment_record_that_failed_before_confirms_with_any_value() {
-        let failed = PaymentRecords::failed(&Coins::default(), &failure());
-        let before = latest(Answer::Records(Found { payment: failed, ..found() }));
-        let later = latest(Answer::Records(found()));
+        let failed = PaymentRecords::failed(&CoinTypes::default(), &failure());
+        let before = latest(EnsAnswer::Records(ResolvedRecords { payment: failed, ..found() }));
+        let later = latest(EnsAnswer::Records(found()));
         assert!(before.is_confirmed_by(&later) && !later.is_confirmed_by(&before));
     }
 }

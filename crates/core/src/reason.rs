@@ -23,14 +23,14 @@ pub use refusal::{Refusal, title_of};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::text::clipped;
+use crate::text::truncate_bytes;
 
 const URI_PREFIX: &str = "urn:clresolve:reason:";
 
 /// How a reason affects the state of a verdict. Ordered: fail, unknown, warn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Effect {
+pub enum ReasonEffect {
     /// A value contradicts the rules, or absence was proven: the state is `untrusted`.
     Fail,
     /// A required step could not be decided: the state is `indeterminate`, unless something fails.
@@ -42,7 +42,7 @@ pub enum Effect {
 /// The steps of a resolution, in report order, and the steps outside of a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Step {
+pub enum ResolutionStep {
     /// Normalises the input under ENSIP-15.
     Name,
     /// Reads the `cl.*` records from the chain at one block.
@@ -79,7 +79,7 @@ pub enum Step {
     Receipt,
 }
 
-impl Step {
+impl ResolutionStep {
     /// The steps of a resolution, which verdicts contain, in report order.
     pub const WALK: [Self; 11] = [
         Self::Name,
@@ -119,7 +119,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for ResolutionStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.slug())
     }
@@ -128,7 +128,7 @@ impl fmt::Display for Step {
 /// Who can resolve the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fixer {
+pub enum FixerRole {
     /// The caller, with another name or another option.
     Asker,
     /// The publisher of the card and its records.
@@ -141,17 +141,17 @@ pub enum Fixer {
 
 /// One row of the registry.
 #[derive(Debug, Serialize)]
-pub struct CodeEntry {
+pub struct ReasonCodeEntry {
     /// The code itself.
-    pub code: Code,
+    pub code: ReasonCode,
     /// How it affects the state, unless a profile overrides it.
-    pub effect: Effect,
+    pub effect: ReasonEffect,
     /// The step that reports it.
-    pub step: Step,
+    pub step: ResolutionStep,
     /// The rule of the conformance checklist that it enforces; empty for an operational reason.
     pub requirement: &'static str,
     /// Who can fix it.
-    pub fixer: Fixer,
+    pub fixer: FixerRole,
     /// Whether a later retry may give another answer although nobody changed what is published.
     pub retryable: bool,
     /// One short sentence.
@@ -160,18 +160,18 @@ pub struct CodeEntry {
     pub explanation: &'static str,
 }
 
-/// Generates [`Code`] from all rows.
+/// Generates [`ReasonCode`] from all rows.
 macro_rules! registry {
     ([] $($variant:ident $slug:literal $effect:ident $step:ident $requirement:literal $fixer:ident $retryable:literal
        $title:literal $explanation:literal;)*) => {
         /// A stable reason code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
-        pub enum Code {
+        pub enum ReasonCode {
             $(#[doc = $title] $variant,)*
         }
 
-        impl Code {
+        impl ReasonCode {
             /// Every code, in registry order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
@@ -181,11 +181,11 @@ macro_rules! registry {
             }
 
             /// The registry's row for this code.
-            pub const fn entry(self) -> &'static CodeEntry {
+            pub const fn entry(self) -> &'static ReasonCodeEntry {
                 match self {
-                    $(Self::$variant => const { &CodeEntry {
-                        code: Code::$variant, effect: Effect::$effect, step: Step::$step, requirement: $requirement,
-                        fixer: Fixer::$fixer, retryable: $retryable, title: $title, explanation: $explanation,
+                    $(Self::$variant => const { &ReasonCodeEntry {
+                        code: ReasonCode::$variant, effect: ReasonEffect::$effect, step: ResolutionStep::$step, requirement: $requirement,
+                        fixer: FixerRole::$fixer, retryable: $retryable, title: $title, explanation: $explanation,
                     } },)*
                 }
             }
@@ -204,11 +204,11 @@ use systems::rows as of_systems;
 
 of_chain! { [of_content of_card of_systems of_hosts of_payment of_requests of_receipts registry] }
 
-impl Code {
+impl ReasonCode {
     /// Whether a verdict can contain the code. Findings about a card of another system, a host, a signature, a payment,
     /// a request or a receipt are never part of a verdict.
-    pub fn is_of_verdicts(self) -> bool {
-        Step::WALK.contains(&self.entry().step)
+    pub fn is_verdict_code(self) -> bool {
+        ResolutionStep::WALK.contains(&self.entry().step)
     }
 
     /// The code's stable URI, for the `type` of a problem (RFC 9457). It identifies the code and cannot be
@@ -224,13 +224,13 @@ impl Code {
 }
 
 // A derived implementation would compile a branch for each code into every document that contains one.
-impl Serialize for Code {
+impl Serialize for ReasonCode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.slug())
     }
 }
 
-impl<'de> Deserialize<'de> for Code {
+impl<'de> Deserialize<'de> for ReasonCode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(SlugVisitor)
     }
@@ -239,18 +239,18 @@ impl<'de> Deserialize<'de> for Code {
 struct SlugVisitor;
 
 impl Visitor<'_> for SlugVisitor {
-    type Value = Code;
+    type Value = ReasonCode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a reason code")
     }
 
-    fn visit_str<E: serde::de::Error>(self, slug: &str) -> Result<Code, E> {
-        Code::from_slug(slug).ok_or_else(|| E::invalid_value(Unexpected::Str(slug), &self))
+    fn visit_str<E: serde::de::Error>(self, slug: &str) -> Result<ReasonCode, E> {
+        ReasonCode::from_slug(slug).ok_or_else(|| E::invalid_value(Unexpected::Str(slug), &self))
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for ReasonCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.slug())
     }
@@ -260,11 +260,11 @@ impl fmt::Display for Code {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// The stable code.
-    pub code: Code,
+    pub code: ReasonCode,
     /// How it affects the state under the active profile.
-    pub effect: Effect,
+    pub effect: ReasonEffect,
     /// The step that reported it.
-    pub step: Step,
+    pub step: ResolutionStep,
     /// The rule that it enforces; absent for an operational reason.
     pub requirement: Option<String>,
     /// One plain sentence.
@@ -284,7 +284,7 @@ pub struct Reason {
 
 impl Reason {
     /// A reason with the effect, the step and the requirement of the registry, and its title as the message.
-    pub fn new(code: Code) -> Self {
+    pub fn new(code: ReasonCode) -> Self {
         let entry = code.entry();
         Self {
             code,
@@ -310,20 +310,20 @@ impl Reason {
     /// Sets the expected value.
     #[must_use]
     pub fn expected(mut self, expected: impl Into<String>) -> Self {
-        self.expected = Some(clipped(&expected.into(), MAX_VALUE_BYTES));
+        self.expected = Some(truncate_bytes(&expected.into(), MAX_VALUE_BYTES));
         self
     }
 
     /// Sets the value that was found.
     #[must_use]
     pub fn observed(mut self, observed: impl Into<String>) -> Self {
-        self.observed = Some(clipped(&observed.into(), MAX_VALUE_BYTES));
+        self.observed = Some(truncate_bytes(&observed.into(), MAX_VALUE_BYTES));
         self
     }
 
     /// Sets where it was found.
     #[must_use]
-    pub fn at(mut self, place: impl Into<String>) -> Self {
+    pub fn at_place(mut self, place: impl Into<String>) -> Self {
         self.place = Some(place.into());
         self
     }
@@ -337,7 +337,7 @@ impl Reason {
 
     /// Sets a step other than the registry's.
     #[must_use]
-    pub fn in_step(mut self, step: Step) -> Self {
+    pub fn in_step(mut self, step: ResolutionStep) -> Self {
         self.step = step;
         self
     }
@@ -361,8 +361,8 @@ pub fn sort(reasons: &mut [Reason]) {
 }
 
 /// The codes of the findings, sorted by effect and then by name, without duplicates.
-pub fn codes(found: impl IntoIterator<Item = (Effect, Code)>) -> Vec<String> {
-    let mut coded: Vec<(Effect, &str)> = found.into_iter().map(|(effect, code)| (effect, code.slug())).collect();
+pub fn codes(found: impl IntoIterator<Item = (ReasonEffect, ReasonCode)>) -> Vec<String> {
+    let mut coded: Vec<(ReasonEffect, &str)> = found.into_iter().map(|(effect, code)| (effect, code.slug())).collect();
     coded.sort_unstable();
     coded.dedup();
     coded.into_iter().map(|(_, code)| code.to_owned()).collect()
@@ -376,26 +376,26 @@ mod tests {
 
     #[test]
     fn slugs_are_unique_kebab_case_and_found_again() {
-        let slugs: BTreeSet<_> = Code::ALL.iter().map(|c| c.slug()).collect();
-        assert_eq!(slugs.len(), Code::ALL.len());
-        for code in Code::ALL {
+        let slugs: BTreeSet<_> = ReasonCode::ALL.iter().map(|c| c.slug()).collect();
+        assert_eq!(slugs.len(), ReasonCode::ALL.len());
+        for code in ReasonCode::ALL {
             assert!(code.slug().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
-            assert_eq!(Code::from_slug(code.slug()), Some(*code));
+            assert_eq!(ReasonCode::from_slug(code.slug()), Some(*code));
             assert_eq!(code.entry().code, *code);
         }
     }
 
     #[test]
     fn codes_are_written_as_their_slugs_and_nothing_else_is_one() {
-        for code in Code::ALL {
+        for code in ReasonCode::ALL {
             let text = format!("\"{}\"", code.slug());
             assert_eq!(serde_json::to_string(code).expect("a text"), text);
-            assert_eq!(serde_json::from_str::<Code>(&text).expect("a code"), *code);
+            assert_eq!(serde_json::from_str::<ReasonCode>(&text).expect("a code"), *code);
             let member = format!("{{{text}:1}}");
-            let map: BTreeMap<Code, u8> = serde_json::from_str(&member).expect("a code as a name");
+            let map: BTreeMap<ReasonCode, u8> = serde_json::from_str(&member).expect("a code as a name");
             assert_eq!(serde_json::to_string(&map).expect("an object"), member);
         }
-        let refused = |text: &str| serde_json::from_str::<Code>(text).expect_err("no code").to_string();
+        let refused = |text: &str| serde_json::from_str::<ReasonCode>(text).expect_err("no code").to_string();
         assert!(
             refused("\"no-such-code\"").starts_with("invalid value: string \"no-such-code\", expected a reason code")
         );
@@ -406,9 +406,14 @@ mod tests {
 
     #[test]
     fn reasons_sort_by_effect_then_step_then_code() {
-        let mut reasons = [Code::SingleRpc, Code::CidMismatch, Code::CidUnproven, Code::TxtMissing].map(Reason::new);
+        let mut reasons =
+            [ReasonCode::SingleRpc, ReasonCode::CidMismatch, ReasonCode::CidUnproven, ReasonCode::TxtMissing]
+                .map(Reason::new);
         sort(&mut reasons);
         let order = reasons.map(|r| r.code);
-        assert_eq!(order, [Code::TxtMissing, Code::CidMismatch, Code::CidUnproven, Code::SingleRpc]);
+        assert_eq!(
+            order,
+            [ReasonCode::TxtMissing, ReasonCode::CidMismatch, ReasonCode::CidUnproven, ReasonCode::SingleRpc]
+        );
     }
 }

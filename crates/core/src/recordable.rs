@@ -6,20 +6,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A cause, for readers only: no decision depends on it. In JSON it is one string, its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Recordable<E> {
+pub enum RecordableCause<E> {
     /// This resolution met the cause.
     Met(E),
     /// An earlier resolution recorded this message.
     Recorded(String),
 }
 
-impl<E> From<E> for Recordable<E> {
+impl<E> From<E> for RecordableCause<E> {
     fn from(cause: E) -> Self {
         Self::Met(cause)
     }
 }
 
-impl<E: Display> Display for Recordable<E> {
+impl<E: Display> Display for RecordableCause<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Met(cause) => cause.fmt(f),
@@ -28,13 +28,13 @@ impl<E: Display> Display for Recordable<E> {
     }
 }
 
-impl<E: Display> Serialize for Recordable<E> {
+impl<E: Display> Serialize for RecordableCause<E> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de, E> Deserialize<'de> for Recordable<E> {
+impl<'de, E> Deserialize<'de> for RecordableCause<E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer).map(Self::Recorded)
     }
@@ -43,15 +43,15 @@ impl<'de, E> Deserialize<'de> for Recordable<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::Cause;
+    use crate::fetch::SourceUnavailableError;
 
     #[test]
     fn a_recorded_cause_reads_as_the_one_that_was_met() {
-        let met = Recordable::from(Cause::Status(404));
+        let met = RecordableCause::from(SourceUnavailableError::Status(404));
         let json = serde_json::to_string(&met).unwrap();
         assert_eq!(json, "\"HTTP status 404\"");
-        let recorded: Recordable<Cause> = serde_json::from_str(&json).unwrap();
-        assert_eq!(recorded, Recordable::Recorded("HTTP status 404".to_owned()));
+        let recorded: RecordableCause<SourceUnavailableError> = serde_json::from_str(&json).unwrap();
+        assert_eq!(recorded, RecordableCause::Recorded("HTTP status 404".to_owned()));
         assert_eq!(recorded.to_string(), met.to_string());
         assert_eq!(serde_json::to_string(&recorded).unwrap(), json);
     }

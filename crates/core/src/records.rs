@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The key of a text record that clresolve reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
+pub enum RecordKey {
     /// `cl.entry`: the x402 entry.
     Entry,
     /// `cl.agentcard`: the card's https URL.
@@ -50,7 +50,7 @@ pub enum Key {
     ReceiptSigner,
 }
 
-impl Key {
+impl RecordKey {
     /// Every key that a resolution reads, the six of the Agent-Card specification first.
     pub const ALL: [Self; 16] = [
         Self::Entry,
@@ -106,7 +106,7 @@ impl Key {
 
     /// Misspellings of a key of the Agent-Card specification under which a record may have been set in error: other
     /// separators, another case, another order. They are never read in place of the record.
-    pub const fn near_misses(self) -> &'static [&'static str] {
+    pub const fn misspellings(self) -> &'static [&'static str] {
         match self {
             Self::Entry => {
                 &["CL.ENTRY", "CL.Entry", "CL.entry", "cl-entry", "cl.Entry", "cl:entry", "clEntry", "cl_entry"]
@@ -164,16 +164,16 @@ impl Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for RecordKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// The resolver's answer for one key. A failed read is not a `Record`: it fails the whole reading.
+/// The resolver's answer for one key. A failed read is not a `TextRecord`: it fails the whole reading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Record {
+pub enum TextRecord {
     /// The resolver answered that the record is not set (ENSIP-5: the empty string).
     Absent,
     /// The record is set to valid UTF-8.
@@ -182,32 +182,32 @@ pub enum Record {
     NotUtf8(Vec<u8>),
 }
 
-/// One answer per [`Key`], all from one block and one resolver.
+/// One answer per [`RecordKey`], all from one block and one resolver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordSet(BTreeMap<Key, Record>);
+pub struct RecordSet(BTreeMap<RecordKey, TextRecord>);
 
 impl RecordSet {
     /// The answer for `key`. A key that was not requested is absent.
-    pub fn get(&self, key: Key) -> &Record {
-        self.0.get(&key).unwrap_or(&Record::Absent)
+    pub fn get(&self, key: RecordKey) -> &TextRecord {
+        self.0.get(&key).unwrap_or(&TextRecord::Absent)
     }
 
     /// The text for `key`, if it is set and valid UTF-8.
-    pub fn text(&self, key: Key) -> Option<&str> {
+    pub fn text(&self, key: RecordKey) -> Option<&str> {
         match self.get(key) {
-            Record::Text(text) => Some(text),
-            Record::Absent | Record::NotUtf8(_) => None,
+            TextRecord::Text(text) => Some(text),
+            TextRecord::Absent | TextRecord::NotUtf8(_) => None,
         }
     }
 
     /// All answers, in key order.
-    pub fn iter(&self) -> impl Iterator<Item = (Key, &Record)> {
+    pub fn iter(&self) -> impl Iterator<Item = (RecordKey, &TextRecord)> {
         self.0.iter().map(|(k, r)| (*k, r))
     }
 }
 
-impl FromIterator<(Key, Record)> for RecordSet {
-    fn from_iter<I: IntoIterator<Item = (Key, Record)>>(iter: I) -> Self {
+impl FromIterator<(RecordKey, TextRecord)> for RecordSet {
+    fn from_iter<I: IntoIterator<Item = (RecordKey, TextRecord)>>(iter: I) -> Self {
         Self(iter.into_iter().collect())
     }
 }
@@ -220,8 +220,8 @@ impl Serialize for RecordSet {
 
 impl<'de> Deserialize<'de> for RecordSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let named = BTreeMap::<String, Record>::deserialize(deserializer)?;
-        let known = named.into_iter().map(|(name, record)| match Key::from_name(&name) {
+        let named = BTreeMap::<String, TextRecord>::deserialize(deserializer)?;
+        let known = named.into_iter().map(|(name, record)| match RecordKey::from_name(&name) {
             Some(key) => Ok((key, record)),
             None => Err(serde::de::Error::custom(format_args!("{name} is not a known record"))),
         });
@@ -243,10 +243,10 @@ mod tests {
             letters.sort_unstable();
             letters
         };
-        let mut spellings = BTreeSet::from(Key::ALL.map(Key::as_str));
-        for key in Key::CARD {
-            assert_eq!(key.near_misses().len(), 8, "{key}");
-            for near in key.near_misses() {
+        let mut spellings = BTreeSet::from(RecordKey::ALL.map(RecordKey::as_str));
+        for key in RecordKey::CARD {
+            assert_eq!(key.misspellings().len(), 8, "{key}");
+            for near in key.misspellings() {
                 assert_eq!(letters(near), letters(key.as_str()), "{near}");
                 assert!(spellings.insert(near), "{near} is a key or stands twice");
             }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::reason::{Code, Effect};
-use crate::text::Foreign;
+use crate::reason::{ReasonCode, ReasonEffect};
+use crate::text::UntrustedText;
 
 /// The `$schema` of a log.
 pub const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -18,7 +18,7 @@ const MAX_MESSAGE_CHARACTERS: usize = 1000;
 const INFORMATION: Option<&str> = option_env!("CARGO_PKG_REPOSITORY");
 
 /// The `tool` of a SARIF run. Results refer to its rules by `ruleIndex`.
-pub fn tool(rules: impl IntoIterator<Item = Code>) -> Value {
+pub fn tool(rules: impl IntoIterator<Item = ReasonCode>) -> Value {
     let mut driver = json!({
         "name": "clresolve",
         "version": env!("CARGO_PKG_VERSION"),
@@ -32,7 +32,7 @@ pub fn tool(rules: impl IntoIterator<Item = Code>) -> Value {
 }
 
 /// Viewers link to `helpUri`, which is the code's stable URI, and show `help`, which works offline.
-fn rule(code: Code) -> Value {
+fn rule(code: ReasonCode) -> Value {
     let entry = code.entry();
     json!({
         "id": code.slug(),
@@ -46,10 +46,10 @@ fn rule(code: Code) -> Value {
 }
 
 /// The SARIF `level` for an effect.
-pub const fn level(effect: Effect) -> &'static str {
+pub const fn level(effect: ReasonEffect) -> &'static str {
     match effect {
-        Effect::Fail => "error",
-        Effect::Unknown | Effect::Warn => "warning",
+        ReasonEffect::Fail => "error",
+        ReasonEffect::Unknown | ReasonEffect::Warn => "warning",
     }
 }
 
@@ -61,13 +61,13 @@ pub fn message(sentence: &str, expected: Option<&str>, observed: Option<&str>) -
             message.push_str(&format!(" {label}: {value}"));
         }
     }
-    json!({"text": plain(&message)})
+    json!({"text": escape_message(&message)})
 }
 
 /// Escapes links, placeholders (SARIF 2.1.0, 3.11.5 and 3.11.6) and characters that control a terminal.
-fn plain(message: &str) -> String {
+fn escape_message(message: &str) -> String {
     let mut plain = String::new();
-    for c in Foreign::new(message).at_most(MAX_MESSAGE_CHARACTERS).to_string().chars() {
+    for c in UntrustedText::new(message).with_limit(MAX_MESSAGE_CHARACTERS).to_string().chars() {
         match c {
             '[' | ']' => plain.push('\\'),
             '{' | '}' => plain.push(c),
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn tool_has_its_version_and_each_rule_its_help() {
-        let tool = tool([Code::CidMismatch]);
+        let tool = tool([ReasonCode::CidMismatch]);
         let (driver, version) = (&tool["driver"], env!("CARGO_PKG_VERSION"));
         assert_eq!((&driver["version"], &driver["semanticVersion"]), (&version.into(), &version.into()));
         let rule = &driver["rules"][0];
@@ -94,6 +94,6 @@ mod tests {
 
     #[test]
     fn foreign_text_is_no_link_and_no_placeholder() {
-        assert_eq!(plain("see [here](http://x) {0} \u{202e}"), "see \\[here\\](http://x) {{0}} \\u{{202e}}");
+        assert_eq!(escape_message("see [here](http://x) {0} \u{202e}"), "see \\[here\\](http://x) {{0}} \\u{{202e}}");
     }
 }

@@ -6,16 +6,16 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 /// The schema for deserializing a `T`. It contains no references, so that it can be embedded in another document.
-pub fn read_as<T: JsonSchema>() -> Value {
-    made::<T>(SchemaSettings::draft2020_12().for_deserialize())
+pub fn deserialize_schema<T: JsonSchema>() -> Value {
+    generate_schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
 /// The schema for a serialized `T`. It contains no references.
-pub fn written_of<T: JsonSchema>() -> Value {
-    made::<T>(SchemaSettings::draft2020_12().for_serialize())
+pub fn serialize_schema<T: JsonSchema>() -> Value {
+    generate_schema::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-fn made<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
+fn generate_schema<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let mut schema = settings.into_generator().into_root_schema_for::<T>();

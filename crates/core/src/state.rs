@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The state of a verdict. The default is indeterminate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum TrustState {
     /// Every required step passed.
     Trusted,
     /// A value contradicts the rules, or absence was proven.
@@ -15,7 +15,7 @@ pub enum State {
     Indeterminate,
 }
 
-impl State {
+impl TrustState {
     /// The state's stable name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl State {
     }
 }
 
-impl std::fmt::Display for State {
+impl std::fmt::Display for TrustState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
@@ -45,9 +45,9 @@ impl std::fmt::Display for State {
 
 /// A profile under which the same evidence would have another state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NearMiss {
+pub struct ProfileNearMiss {
     /// Identifier of the profile.
     pub profile: String,
     /// The state under that profile.
-    pub would_be: State,
+    pub would_be: TrustState,
 }

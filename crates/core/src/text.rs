@@ -16,12 +16,12 @@ pub const SHOWN_CHARACTERS: usize = 200;
 /// backslash is doubled, so that an escape differs from text that only looks like one. Text beyond the limit is
 /// replaced by `…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Foreign<'a> {
+pub struct UntrustedText<'a> {
     text: &'a str,
     limit: usize,
 }
 
-impl<'a> Foreign<'a> {
+impl<'a> UntrustedText<'a> {
     /// Displays at most [`SHOWN_CHARACTERS`] characters of `text`.
     pub const fn new(text: &'a str) -> Self {
         Self { text, limit: SHOWN_CHARACTERS }
@@ -29,29 +29,29 @@ impl<'a> Foreign<'a> {
 
     /// Displays at most `limit` characters, counted before escaping.
     #[must_use]
-    pub const fn at_most(self, limit: usize) -> Self {
+    pub const fn with_limit(self, limit: usize) -> Self {
         Self { text: self.text, limit }
     }
 
     /// Formats the text as a Markdown code span, inside or outside of a table. No part of the text can act as a link, a
     /// mention, HTML or the end of the span: `|` and the backtick are written `\u{7c}` and `\u{60}`. Empty text yields
     /// nothing.
-    pub const fn markdown(self) -> Markdown<'a> {
-        Markdown(self)
+    pub const fn markdown(self) -> MarkdownCodeSpan<'a> {
+        MarkdownCodeSpan(self)
     }
 
     /// Formats the text as a quoted CSV cell (RFC 4180) that no spreadsheet evaluates: a cell that begins like a
     /// formula gets an apostrophe before it.
-    pub const fn csv(self) -> Csv<'a> {
-        Csv(self)
+    pub const fn csv(self) -> CsvCell<'a> {
+        CsvCell(self)
     }
 }
 
-/// See [`Foreign::markdown`].
+/// See [`UntrustedText::markdown`].
 #[derive(Clone, Copy, Debug)]
-pub struct Markdown<'a>(Foreign<'a>);
+pub struct MarkdownCodeSpan<'a>(UntrustedText<'a>);
 
-impl fmt::Display for Markdown<'_> {
+impl fmt::Display for MarkdownCodeSpan<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.text.is_empty() {
             return Ok(());
@@ -62,35 +62,35 @@ impl fmt::Display for Markdown<'_> {
             _ => None,
         };
         write!(f, "`")?;
-        write!(Escaping { out: f, escape }, "{}", self.0)?;
+        write!(EscapingWriter { out: f, escape }, "{}", self.0)?;
         write!(f, "`")
     }
 }
 
-/// See [`Foreign::csv`].
+/// See [`UntrustedText::csv`].
 #[derive(Clone, Copy, Debug)]
-pub struct Csv<'a>(Foreign<'a>);
+pub struct CsvCell<'a>(UntrustedText<'a>);
 
 /// First characters of a cell that a spreadsheet evaluates as a formula, including their full-width forms.
 const FORMULA_CHARACTERS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-impl fmt::Display for Csv<'_> {
+impl fmt::Display for CsvCell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let guard =
             if self.0.text.trim_start().starts_with(FORMULA_CHARACTERS) && !mutant!("formulas-run") { "'" } else { "" };
         write!(f, "\"{guard}")?;
-        write!(Escaping { out: f, escape: |c| (c == '"').then_some("\"\"") }, "{}", self.0)?;
+        write!(EscapingWriter { out: f, escape: |c| (c == '"').then_some("\"\"") }, "{}", self.0)?;
         write!(f, "\"")
     }
 }
 
 /// A writer that replaces some characters.
-struct Escaping<'f, 'g, E> {
+struct EscapingWriter<'f, 'g, E> {
     out: &'f mut fmt::Formatter<'g>,
     escape: E,
 }
 
-impl<E: Fn(char) -> Option<&'static str>> fmt::Write for Escaping<'_, '_, E> {
+impl<E: Fn(char) -> Option<&'static str>> fmt::Write for EscapingWriter<'_, '_, E> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for c in text.chars() {
             match (self.escape)(c) {
@@ -104,7 +104,7 @@ impl<E: Fn(char) -> Option<&'static str>> fmt::Write for Escaping<'_, '_, E> {
 
 /// Escapes the unsafe characters of a JSON text as `\u`. Outside of strings JSON is ASCII, so the result is equivalent
 /// JSON.
-pub fn inert_json(json: &str) -> String {
+pub fn escape_unsafe_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if c == '\u{7f}' || (!c.is_ascii() && is_unsafe(c)) {
@@ -117,7 +117,7 @@ pub fn inert_json(json: &str) -> String {
     out
 }
 
-impl fmt::Display for Foreign<'_> {
+impl fmt::Display for UntrustedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut characters = self.text.chars();
         for c in characters.by_ref().take(self.limit) {
@@ -149,7 +149,7 @@ pub fn unsafe_character(text: &str) -> Option<char> {
 }
 
 /// Escapes the unsafe characters of a message of one or more lines. The message may contain foreign text.
-pub fn inert_lines(message: &str) -> String {
+pub fn escape_unsafe_lines(message: &str) -> String {
     let mut inert = String::with_capacity(message.len());
     for c in message.chars() {
         if c != '\n' && is_unsafe(c) {
@@ -176,12 +176,12 @@ pub fn is_unsafe(c: char) -> bool {
             | GeneralCategory::Surrogate
             | GeneralCategory::Unassigned
     );
-    by_category || shows_nothing(c)
+    by_category || is_invisible(c)
 }
 
 /// Characters that are invisible, or replace lost text, although their category is that of letters, marks or symbols:
 /// Unicode's Default_Ignorable_Code_Point without the format characters, the empty Braille cell, U+FFFC and U+FFFD.
-const fn shows_nothing(c: char) -> bool {
+const fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{34f}'
@@ -252,11 +252,11 @@ fn likeness(typed: &str, known: &str) -> f64 {
 
 /// Foreign text for a message, truncated at a character boundary to at most [`MAX_EXCERPT_BYTES`], with `…` at the cut.
 pub fn excerpt(text: &str) -> String {
-    clipped(text, MAX_EXCERPT_BYTES)
+    truncate_bytes(text, MAX_EXCERPT_BYTES)
 }
 
 /// `text`, truncated at a character boundary to at most `most` bytes, with `…` as the last character if truncated.
-pub fn clipped(text: &str, most: usize) -> String {
+pub fn truncate_bytes(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
@@ -265,8 +265,8 @@ pub fn clipped(text: &str, most: usize) -> String {
 }
 
 /// A word of a POSIX shell command line, quoted if it may contain characters that are special to a shell. Unsafe
-/// characters become octal escapes. A word without them gets no backslash, because [`Foreign`] would double it.
-pub fn in_shell(word: &str) -> String {
+/// characters become octal escapes. A word without them gets no backslash, because [`UntrustedText`] would double it.
+pub fn shell_quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '+');
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -299,12 +299,12 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        Foreign::new(text).to_string()
+        UntrustedText::new(text).to_string()
     }
 
     #[test]
     fn a_message_keeps_its_lines_and_nothing_else_that_acts() {
-        assert_eq!(inert_lines("größe\n\u{1b}[31m\r\\n\u{202e}"), "größe\n\\u{1b}[31m\\u{d}\\n\\u{202e}");
+        assert_eq!(escape_unsafe_lines("größe\n\u{1b}[31m\r\\n\u{202e}"), "größe\n\\u{1b}[31m\\u{d}\\n\\u{202e}");
     }
 
     #[test]
@@ -313,14 +313,14 @@ mod tests {
         let unsafe_ = ["👨\u{200d}👩\u{200d}👦.eth", "\u{200d}a\\n%s'$(x)`id`\"", "-\u{7f}\n%"];
         for word in plain.into_iter().chain(unsafe_) {
             let printed = std::process::Command::new("sh")
-                .args(["-c", &format!("printf '[%s]' {}", in_shell(word))])
+                .args(["-c", &format!("printf '[%s]' {}", shell_quote(word))])
                 .output()
                 .expect("a shell");
             assert_eq!(String::from_utf8_lossy(&printed.stdout), format!("[{word}]"));
-            assert_eq!(unsafe_character(&in_shell(word)), None, "{word}");
+            assert_eq!(unsafe_character(&shell_quote(word)), None, "{word}");
         }
-        assert_eq!(in_shell("a-b.eth"), "a-b.eth");
-        assert_eq!(in_shell("a\u{200d}b"), r#""$(printf %b 'a\0342\0200\0215b')""#);
+        assert_eq!(shell_quote("a-b.eth"), "a-b.eth");
+        assert_eq!(shell_quote("a\u{200d}b"), r#""$(printf %b 'a\0342\0200\0215b')""#);
     }
 
     #[test]
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn markdown_keeps_foreign_text_in_its_code_span() {
-        let span = |text| Foreign::new(text).markdown().to_string();
+        let span = |text| UntrustedText::new(text).markdown().to_string();
         assert_eq!(span(""), "");
         assert_eq!(span("a.eth"), "`a.eth`");
         assert_eq!(span("a|b`c\n# d"), "`a\\u{7c}b\\u{60}c\\u{a}# d`");
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn csv_cells_are_quoted_and_no_formulas() {
-        let cell = |text| Foreign::new(text).csv().to_string();
+        let cell = |text| UntrustedText::new(text).csv().to_string();
         assert_eq!(cell("a\"b,c\r\n"), "\"a\"\"b,c\\u{d}\\u{a}\"");
         for text in ["=1+1", "+1", "-1", "@SUM(A1)", "  =1", "＝1", "\u{a0}=1"] {
             assert!(cell(text).starts_with("\"'"), "{text}");
@@ -404,8 +404,8 @@ mod tests {
 
     #[test]
     fn long_text_is_cut() {
-        assert_eq!(Foreign::new("abcd").at_most(3).to_string(), "abc…");
-        assert_eq!(Foreign::new("abc").at_most(3).to_string(), "abc");
+        assert_eq!(UntrustedText::new("abcd").with_limit(3).to_string(), "abc…");
+        assert_eq!(UntrustedText::new("abc").with_limit(3).to_string(), "abc");
         assert_eq!(shown(&"x".repeat(10_000)).chars().count(), SHOWN_CHARACTERS + 1);
     }
 

@@ -9,11 +9,11 @@ pub fn strip_scheme<'u>(uri: &'u str, scheme: &str) -> Option<&'u str> {
 /// Whether two URIs differ at most in the case of their case-insensitive parts.
 pub fn are_equivalent(a: &str, b: &str) -> bool {
     // Changing the case of ASCII keeps the length.
-    a == b || a.len() == b.len() && a.eq_ignore_ascii_case(b) && in_one_case(a) == in_one_case(b)
+    a == b || a.len() == b.len() && a.eq_ignore_ascii_case(b) && normalize_case(a) == normalize_case(b)
 }
 
 /// The URI with scheme and host in lower case, and the hex digits of percent-encodings in upper case.
-fn in_one_case(uri: &str) -> String {
+fn normalize_case(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use clresolve_resolver::fetch::https::Caching;
+use clresolve_resolver::fetch::https::CachingHeaders;
 use jiff::Timestamp;
 
 /// Maximum clock difference between a host and this resolver. A `Date` within it gives a response no age.
@@ -14,22 +14,22 @@ const SKEW: Duration = Duration::from_secs(60);
 /// The age is the larger of `Age` and the time since `Date`. A response of age 0 was just sent or revalidated by the
 /// host, and is never stale. The lifetime is `max-age` or, without one, the time from `Date` to `Expires`. An `Expires`
 /// that is not a date, such as `0`, is in the past. A response without any lifetime is not stale.
-pub(super) fn is_stale(caching: &Caching, now: Timestamp) -> bool {
-    let age = age(caching, now);
-    lifetime(caching, now).is_some_and(|lifetime| !age.is_zero() && age >= lifetime)
+pub(super) fn is_stale(caching: &CachingHeaders, now: Timestamp) -> bool {
+    let age = response_age(caching, now);
+    freshness_lifetime(caching, now).is_some_and(|lifetime| !age.is_zero() && age >= lifetime)
 }
 
-fn age(caching: &Caching, now: Timestamp) -> Duration {
-    let stated = caching.age.as_deref().and_then(seconds).unwrap_or_default();
+fn response_age(caching: &CachingHeaders, now: Timestamp) -> Duration {
+    let stated = caching.age.as_deref().and_then(parse_delta_seconds).unwrap_or_default();
     let apparent = date(caching.date.as_deref()).and_then(|date| SystemTime::from(now).duration_since(date).ok());
     stated.max(apparent.filter(|apparent| *apparent > SKEW).unwrap_or_default())
 }
 
-fn lifetime(caching: &Caching, now: Timestamp) -> Option<Duration> {
+fn freshness_lifetime(caching: &CachingHeaders, now: Timestamp) -> Option<Duration> {
     let control = caching.control.as_deref().unwrap_or_default();
     let max_age = control.split(',').find_map(|directive| {
         let (name, value) = directive.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("max-age").then(|| seconds(value))?
+        name.trim().eq_ignore_ascii_case("max-age").then(|| parse_delta_seconds(value))?
     });
     max_age.or_else(|| {
         let expires = caching.expires.as_deref()?;
@@ -39,7 +39,7 @@ fn lifetime(caching: &Caching, now: Timestamp) -> Option<Duration> {
     })
 }
 
-fn seconds(text: &str) -> Option<Duration> {
+fn parse_delta_seconds(text: &str) -> Option<Duration> {
     text.trim().trim_matches('"').parse().ok().map(Duration::from_secs)
 }
 
@@ -57,7 +57,7 @@ mod tests {
     fn stale(age: &str, control: &str, expires: &str, date: &str) -> bool {
         let header = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let caching =
-            Caching { age: header(age), control: header(control), expires: header(expires), date: header(date) };
+            CachingHeaders { age: header(age), control: header(control), expires: header(expires), date: header(date) };
         is_stale(&caching, NOW.parse().expect("a time"))
     }
 

@@ -3,10 +3,10 @@
 //! A host is queried at the well-known paths of every card system
 //! ([`DiscoveryRules`](clresolve_cards::system::DiscoveryRules)) through the fetcher for untrusted URLs: https only, no
 //! credentials, few re-checked redirects, 256 KiB each. Plain http requires that the operator listed the origin
-//! ([`Target::parse_plain`]). [`lint`](clresolve_cards::lint) judges each document. URLs in a card are not contacted.
-//! The result is not a verdict on a name: a card that only a host serves is that host's claim. On request, the names in
-//! CommandLayer cards are resolved. [`Discovery::ens_bound`] then reports whether a trusted verdict proved the same
-//! bytes.
+//! ([`DiscoveryTarget::parse_allowing_http`]). [`lint`](clresolve_cards::lint) judges each document. URLs in a card are
+//! not contacted. The result is not a verdict on a name: a card that only a host serves is that host's claim. On
+//! request, the names in CommandLayer cards are resolved. [`DiscoveryReport::ens_bound`] then reports whether a trusted
+//! verdict proved the same bytes.
 
 mod freshness;
 mod roots;
@@ -16,27 +16,27 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clresolve_cards::discovery::{DocumentKind, JudgedDocument};
-use clresolve_cards::lint::Report;
-use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_cards::discovery::{JudgedDocument, JudgedDocumentKind};
+use clresolve_cards::lint::LintReport;
+use clresolve_cards::system::{CardRules, CardSystem};
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::state::State;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::state::TrustState;
 use clresolve_core::text::excerpt;
 use clresolve_resolver::cpu_pool::CpuPool;
-use clresolve_resolver::fetch::https::Body;
-use clresolve_resolver::fetch::{Cause, FetchError};
+use clresolve_resolver::fetch::https::FetchedDocument;
+use clresolve_resolver::fetch::{FetchError, SourceUnavailableError};
 use clresolve_resolver::resolve::{self, Resolver};
-use clresolve_verdict::profile::Profile;
-use clresolve_verdict::verdict::Tool;
+use clresolve_verdict::profile::ConformanceProfile;
+use clresolve_verdict::verdict::ToolVersion;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 
-pub use self::roots::{RootSource, trust_root};
-use self::target::CandidateUrl;
-pub use self::target::{SystemName, Target, TargetError};
+pub use self::roots::{TrustRootSource, fetch_trust_root};
+use self::target::CandidateCardUrl;
+pub use self::target::{AgentSystemName, DiscoveryTarget, DiscoveryTargetError};
 
 /// `schema` of a discovery.
 pub const SCHEMA: &str = "clresolve.discovery/1";
@@ -49,9 +49,9 @@ const MAX_NAMES: usize = 4;
 
 /// What to discover.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct DiscoveryRequest {
     /// Where to look.
-    pub target: Target,
+    pub target: DiscoveryTarget,
     /// The only system to look for. If `None`, the paths of all systems are queried, and each card is recognised by its
     /// shape.
     pub system: Option<CardSystem>,
@@ -59,21 +59,21 @@ pub struct Question {
     pub bind: bool,
 }
 
-impl Question {
+impl DiscoveryRequest {
     /// A question about cards of any system, without resolving names.
-    pub const fn new(target: Target) -> Self {
+    pub const fn new(target: DiscoveryTarget) -> Self {
         Self { target, system: None, bind: false }
     }
 
     /// The system that the question is about, if it is known.
-    fn meant(&self) -> Option<CardSystem> {
-        self.system.or_else(|| self.target.names_system_of())
+    fn expected_system(&self) -> Option<CardSystem> {
+        self.system.or_else(|| self.target.named_card_system())
     }
 }
 
 /// The result of a discovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Discovery {
+pub struct DiscoveryReport {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// The target.
@@ -85,15 +85,15 @@ pub struct Discovery {
     /// Reasons about the host as a whole, sorted by effect and code.
     pub reasons: Vec<Reason>,
     /// The queried URLs, in order.
-    pub places: Vec<UrlResult>,
+    pub places: Vec<CardUrlReport>,
     /// The cards, by their first URL.
     pub cards: Vec<DiscoveredCard>,
     /// Documents that are not cards but list where cards are, by their first URL. The listed URLs are not queried.
-    pub descriptors: Vec<Descriptor>,
+    pub descriptors: Vec<DiscoveredCardDirectory>,
     /// The ENS name that proves a card; `null` if none does, or none was resolved.
-    pub ens_bound: Option<EnsBound>,
+    pub ens_bound: Option<EnsNameBinding>,
     /// The program.
-    pub tool: Tool,
+    pub tool: ToolVersion,
 }
 
 /// Whether the cards of a host are valid. It says nothing about who published them.
@@ -110,15 +110,15 @@ pub enum DiscoveryOutcome {
 
 /// The result of one URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct UrlResult {
+pub struct CardUrlReport {
     /// The URL, without the query of a document, since it may contain a secret.
     pub url: String,
     /// The systems whose cards are looked for there.
     pub systems: Vec<CardSystem>,
     /// The outcome.
-    pub outcome: UrlOutcome,
+    pub outcome: CardUrlOutcome,
     /// Codes: always if there is no document, otherwise only if it is served wrongly.
-    pub codes: Vec<Code>,
+    pub codes: Vec<ReasonCode>,
     /// The cause in words, if there is no document or it belongs to another agent system.
     pub detail: Option<String>,
     /// The final URL after redirects, without query.
@@ -132,7 +132,7 @@ pub struct UrlResult {
 /// The outcome of one URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum UrlOutcome {
+pub enum CardUrlOutcome {
     /// There is a document.
     Found,
     /// The host answered that there is nothing (404, 410).
@@ -158,12 +158,12 @@ pub struct DiscoveredCard {
     pub urls: Vec<String>,
     /// System, version, validity and findings.
     #[serde(flatten)]
-    pub report: Report,
+    pub report: LintReport,
 }
 
 /// A document that lists where cards are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Descriptor {
+pub struct DiscoveredCardDirectory {
     /// SHA-256 of the bytes as received.
     pub sha256: Digest,
     /// The URLs that served them.
@@ -175,11 +175,11 @@ pub struct Descriptor {
 
 /// A name whose trusted verdict proved the bytes of a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EnsBound {
+pub struct EnsNameBinding {
     /// The name.
     pub name: String,
     /// The state of the verdict.
-    pub state: State,
+    pub state: TrustState,
     /// Its conclusion.
     pub conclusion: String,
     /// The card.
@@ -189,51 +189,56 @@ pub struct EnsBound {
 /// Queries a host for its cards and judges them. Never fails: failures are part of the result.
 ///
 /// All URLs are queried in parallel, each within the time limit of one question.
-pub async fn discover(resolver: &Resolver, question: &Question, profile: &Arc<Profile>) -> Discovery {
+pub async fn discover(
+    resolver: &Resolver,
+    question: &DiscoveryRequest,
+    profile: &Arc<ConformanceProfile>,
+) -> DiscoveryReport {
     let deadline = Instant::now() + resolver.time_limit();
     let candidates = question.target.candidates(question.system);
-    let is_plain = question.target.is_plain();
+    let is_plain = question.target.is_plain_http();
     let answers = join_all(candidates.iter().map(|candidate| async move {
         match is_plain {
-            true => resolver.plain_document(candidate.url.as_str()).await,
-            false => resolver.document(candidate.url.as_str()).await,
+            true => resolver.fetch_plain_http_document(candidate.url.as_str()).await,
+            false => resolver.fetch_document(candidate.url.as_str()).await,
         }
     }))
     .await;
-    let mut judging = Judging { pool: resolver.pool(), system: question.system, profile, judged: Vec::new() };
+    let mut judging = HostDocumentJudge { pool: resolver.pool(), system: question.system, profile, judged: Vec::new() };
     let mut answered = Vec::new();
     for (candidate, answer) in candidates.into_iter().zip(answers) {
-        answered.push(Answered { document: judging.document(&answer).await, candidate, answer });
+        answered.push(CardUrlResponse { document: judging.judge_response(&answer).await, candidate, answer });
     }
-    let mut discovery = discovered(question, &answered, resolver.now());
+    let mut discovery = assemble_report(question, &answered, resolver.now());
     if question.bind {
         // The documents and their names share one time limit.
-        discovery.ens_bound = timeout_at(deadline, bound(resolver, &answered)).await.ok().flatten();
+        discovery.ens_bound = timeout_at(deadline, find_ens_binding(resolver, &answered)).await.ok().flatten();
         if discovery.ens_bound.is_none() {
-            discovery.reasons.push(Reason::new(Code::DiscoveryNotBound));
+            discovery.reasons.push(Reason::new(ReasonCode::DiscoveryNotBound));
         }
     }
     discovery.reasons.sort_by_key(|reason| (reason.effect, reason.code.slug()));
     discovery
 }
 
-/// A candidate URL, its response, and the document in it. A body that is neither JSON nor announced as JSON is a web page.
-struct Answered {
-    candidate: CandidateUrl,
-    answer: Result<Body, FetchError>,
+/// A candidate URL, its response, and the document in it. A body that is neither JSON nor announced as JSON is a web
+/// page.
+struct CardUrlResponse {
+    candidate: CandidateCardUrl,
+    answer: Result<FetchedDocument, FetchError>,
     document: Option<Arc<JudgedDocument>>,
 }
 
 /// Judges the documents of a host, each distinct one once, in its own job.
-struct Judging<'a> {
+struct HostDocumentJudge<'a> {
     pool: &'a CpuPool,
     system: Option<CardSystem>,
-    profile: &'a Arc<Profile>,
+    profile: &'a Arc<ConformanceProfile>,
     judged: Vec<(Bytes, Arc<JudgedDocument>)>,
 }
 
-impl Judging<'_> {
-    async fn document(&mut self, answer: &Result<Body, FetchError>) -> Option<Arc<JudgedDocument>> {
+impl HostDocumentJudge<'_> {
+    async fn judge_response(&mut self, answer: &Result<FetchedDocument, FetchError>) -> Option<Arc<JudgedDocument>> {
         let body = answer.as_ref().ok()?;
         let known = self.judged.iter().find(|(bytes, _)| *bytes == body.bytes);
         let document = match known {
@@ -245,7 +250,7 @@ impl Judging<'_> {
 
     async fn judge(&mut self, bytes: Bytes) -> Arc<JudgedDocument> {
         let (system, profile, served) = (self.system, Arc::clone(self.profile), bytes.clone());
-        let judge = move || Arc::new(JudgedDocument::judge(&served, system, &Rules::of(&profile)));
+        let judge = move || Arc::new(JudgedDocument::judge(&served, system, &CardRules::from_profile(&profile)));
         let document = self.pool.run(judge).await;
         self.judged.push((bytes, Arc::clone(&document)));
         document
@@ -253,20 +258,25 @@ impl Judging<'_> {
 }
 
 /// The result without ENS.
-fn discovered(question: &Question, answered: &[Answered], now: Timestamp) -> Discovery {
-    let place = |answered: &Answered| match (&answered.document, &answered.answer) {
+fn assemble_report(question: &DiscoveryRequest, answered: &[CardUrlResponse], now: Timestamp) -> DiscoveryReport {
+    let place = |answered: &CardUrlResponse| match (&answered.document, &answered.answer) {
         (Some(document), Ok(body)) => {
             let is_stale = freshness::is_stale(&body.caching, now);
-            served(&answered.candidate, body, document, Held { meant: question.meant(), is_stale })
+            report_of_document(
+                &answered.candidate,
+                body,
+                document,
+                DocumentExpectation { meant: question.expected_system(), is_stale },
+            )
         }
-        _ => not_served(&answered.candidate, &answered.answer, question.meant()),
+        _ => report_without_document(&answered.candidate, &answered.answer, question.expected_system()),
     };
     let documents: BTreeMap<Digest, &JudgedDocument> = answered
         .iter()
         .filter_map(|answered| answered.document.as_deref())
         .map(|found| (found.sha256, found))
         .collect();
-    let mut discovery = Discovery {
+    let mut discovery = DiscoveryReport {
         schema: SCHEMA,
         asked: question.target.to_string(),
         origin: question.target.origin(),
@@ -276,16 +286,16 @@ fn discovered(question: &Question, answered: &[Answered], now: Timestamp) -> Dis
         cards: Vec::new(),
         descriptors: Vec::new(),
         ens_bound: None,
-        tool: Tool::default(),
+        tool: ToolVersion::default(),
     };
     for (sha256, document) in documents {
-        let at = |place: &&UrlResult| place.sha256 == Some(sha256);
+        let at = |place: &&CardUrlReport| place.sha256 == Some(sha256);
         let urls = discovery.places.iter().filter(at).map(|place| place.url.clone()).collect();
         match &document.kind {
-            DocumentKind::Descriptor(system) => {
-                discovery.descriptors.push(Descriptor { sha256, urls, system: *system })
+            JudgedDocumentKind::Descriptor(system) => {
+                discovery.descriptors.push(DiscoveredCardDirectory { sha256, urls, system: *system })
             }
-            DocumentKind::Card(report) => {
+            JudgedDocumentKind::Card(report) => {
                 discovery.cards.push(DiscoveredCard { sha256, bytes: document.bytes, urls, report: report.clone() });
             }
         }
@@ -299,20 +309,22 @@ fn discovered(question: &Question, answered: &[Answered], now: Timestamp) -> Dis
     };
     match discovery.cards.len() {
         0 => {
-            let code = question.meant().map_or(Code::DiscoveryNoCard, |system| system.discovery_rules().unreachable);
-            discovery.reasons.push(no_card(code, &question.target, &discovery.places));
+            let code = question
+                .expected_system()
+                .map_or(ReasonCode::DiscoveryNoCard, |system| system.discovery_rules().unreachable);
+            discovery.reasons.push(no_card_reason(code, &question.target, &discovery.places));
         }
         1 => {}
-        n => discovery.reasons.push(Reason::new(Code::DiscoveryCardsDiffer).observed(format!("{n} cards"))),
+        n => discovery.reasons.push(Reason::new(ReasonCode::DiscoveryCardsDiffer).observed(format!("{n} cards"))),
     }
     discovery
 }
 
 /// A host without a root card may have several agent systems (OR-4).
-fn no_card(code: Code, target: &Target, places: &[UrlResult]) -> Reason {
+fn no_card_reason(code: ReasonCode, target: &DiscoveryTarget, places: &[CardUrlReport]) -> Reason {
     let reason = Reason::new(code);
     let leaves_out =
-        |place: &UrlResult| place.outcome == UrlOutcome::Absent && target.leaves_out_systems_of(&place.systems);
+        |place: &CardUrlReport| place.outcome == CardUrlOutcome::Absent && target.omits_agent_system(&place.systems);
     if !places.iter().any(leaves_out) {
         return reason;
     }
@@ -322,60 +334,73 @@ fn no_card(code: Code, target: &Target, places: &[UrlResult]) -> Reason {
 
 /// What a document is compared with.
 #[derive(Clone, Copy)]
-struct Held {
+struct DocumentExpectation {
     /// The system that the question is about.
     meant: Option<CardSystem>,
     is_stale: bool,
 }
 
 /// The result of a URL with a document.
-fn served(candidate: &CandidateUrl, body: &Body, document: &JudgedDocument, held: Held) -> UrlResult {
+fn report_of_document(
+    candidate: &CandidateCardUrl,
+    body: &FetchedDocument,
+    document: &JudgedDocument,
+    held: DocumentExpectation,
+) -> CardUrlReport {
     let system = document.system();
     let is_plain_json = media_type(body.content_type.as_deref()).eq_ignore_ascii_case("application/json");
     let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);
     let stale = system.or(held.meant).and_then(|system| system.discovery_rules().stale).filter(|_| held.is_stale);
     let other = match (&candidate.agent_system, &document.kind, &document.card) {
-        (Some(name), DocumentKind::Card(_), Some(card)) if !name.is_of(card) => Some(Code::OrUrlNameMismatch),
+        (Some(name), JudgedDocumentKind::Card(_), Some(card)) if !name.is_claimed_by(card) => {
+            Some(ReasonCode::OrUrlNameMismatch)
+        }
         _ => None,
     };
-    UrlResult {
+    CardUrlReport {
         detail: other.map(|_| "the card belongs to another agent system than the one asked for".to_owned()),
         redirected_to: (body.hops > 0).then(|| without_query(&body.final_url)),
         content_type: body.content_type.clone(),
         sha256: Some(document.sha256),
         codes: content_type.into_iter().chain(stale).chain(other).collect(),
-        ..asked(candidate, UrlOutcome::Found)
+        ..new_url_report(candidate, CardUrlOutcome::Found)
     }
 }
 
 /// The result of a URL without a document.
-fn not_served(candidate: &CandidateUrl, answer: &Result<Body, FetchError>, meant: Option<CardSystem>) -> UrlResult {
+fn report_without_document(
+    candidate: &CandidateCardUrl,
+    answer: &Result<FetchedDocument, FetchError>,
+    meant: Option<CardSystem>,
+) -> CardUrlReport {
     let meant = meant.filter(|system| candidate.systems.contains(system)).map(CardSystem::discovery_rules);
     let (outcome, code, detail) = match answer {
-        Ok(_) => (UrlOutcome::WrongContentType, Code::DiscoveryContentType, None),
-        Err(FetchError::Unavailable(Cause::Status(404 | 410))) => {
+        Ok(_) => (CardUrlOutcome::WrongContentType, ReasonCode::DiscoveryContentType, None),
+        Err(FetchError::Unavailable(SourceUnavailableError::Status(404 | 410))) => {
             let special = meant.and_then(|rules| rules.absent).filter(|_| !candidate.is_of_system);
-            (UrlOutcome::Absent, special.unwrap_or(Code::DiscoveryAbsent), answer.as_ref().err())
+            (CardUrlOutcome::Absent, special.unwrap_or(ReasonCode::DiscoveryAbsent), answer.as_ref().err())
         }
-        Err(FetchError::Unavailable(Cause::Status(401 | 403 | 407))) => {
+        Err(FetchError::Unavailable(SourceUnavailableError::Status(401 | 403 | 407))) => {
             let special = meant.and_then(|rules| rules.credentialed);
-            (UrlOutcome::Unreachable, special.unwrap_or(Code::SourceUnavailable), answer.as_ref().err())
+            (CardUrlOutcome::Unreachable, special.unwrap_or(ReasonCode::SourceUnavailable), answer.as_ref().err())
         }
-        Err(error @ FetchError::Unavailable(_)) => (UrlOutcome::Unreachable, Code::SourceUnavailable, Some(error)),
-        Err(error @ FetchError::Forbidden(_)) => (UrlOutcome::Forbidden, Code::SourceForbidden, Some(error)),
-        Err(error @ FetchError::Oversize { .. }) => (UrlOutcome::Oversize, Code::SourceOversize, Some(error)),
+        Err(error @ FetchError::Unavailable(_)) => {
+            (CardUrlOutcome::Unreachable, ReasonCode::SourceUnavailable, Some(error))
+        }
+        Err(error @ FetchError::Forbidden(_)) => (CardUrlOutcome::Forbidden, ReasonCode::SourceForbidden, Some(error)),
+        Err(error @ FetchError::Oversize { .. }) => (CardUrlOutcome::Oversize, ReasonCode::SourceOversize, Some(error)),
     };
-    UrlResult {
+    CardUrlReport {
         codes: vec![code],
         detail: detail.map(|error| excerpt(&error.to_string())),
         content_type: answer.as_ref().ok().and_then(|body| body.content_type.clone()),
-        ..asked(candidate, outcome)
+        ..new_url_report(candidate, outcome)
     }
 }
 
-fn asked(candidate: &CandidateUrl, outcome: UrlOutcome) -> UrlResult {
-    UrlResult {
-        url: candidate.shown(),
+fn new_url_report(candidate: &CandidateCardUrl, outcome: CardUrlOutcome) -> CardUrlReport {
+    CardUrlReport {
+        url: candidate.display_url(),
         systems: candidate.systems.clone(),
         outcome,
         codes: Vec::new(),
@@ -402,7 +427,7 @@ fn is_json(content_type: Option<&str>) -> bool {
 }
 
 /// The alphabetically first name whose trusted verdict proved the bytes of one of these cards.
-async fn bound(resolver: &Resolver, answered: &[Answered]) -> Option<EnsBound> {
+async fn find_ens_binding(resolver: &Resolver, answered: &[CardUrlResponse]) -> Option<EnsNameBinding> {
     let documents = answered.iter().filter_map(|answered| answered.document.as_deref());
     let cards = documents.filter(|document| document.system() == Some(CardSystem::CommandLayer));
     let mut names: Vec<(&str, Digest)> =
@@ -410,14 +435,14 @@ async fn bound(resolver: &Resolver, answered: &[Answered]) -> Option<EnsBound> {
     names.sort_unstable();
     names.dedup();
     for (name, sha256) in names.into_iter().take(MAX_NAMES) {
-        let Ok(resolution) = resolver.ask(&resolve::Question::new(name)).await else { continue };
+        let Ok(resolution) = resolver.ask(&resolve::NameQuestion::new(name)).await else { continue };
         let verdict = resolution.verdict();
         let proven = verdict.identity.as_ref().map(|identity| &identity.card);
-        if verdict.state == State::Trusted
+        if verdict.state == TrustState::Trusted
             && (clresolve_core::mutant!("any-copy-is-bound")
-                || proven.is_some_and(|card| is_digest(&card.sha256, sha256)))
+                || proven.is_some_and(|card| is_text_of_digest(&card.sha256, sha256)))
         {
-            return Some(EnsBound {
+            return Some(EnsNameBinding {
                 name: excerpt(verdict.name.normalized.as_deref().unwrap_or(name)),
                 state: verdict.state,
                 conclusion: verdict.conclusion.clone(),
@@ -428,6 +453,6 @@ async fn bound(resolver: &Resolver, answered: &[Answered]) -> Option<EnsBound> {
     None
 }
 
-fn is_digest(text: &str, digest: Digest) -> bool {
+fn is_text_of_digest(text: &str, digest: Digest) -> bool {
     text.parse::<Digest>().is_ok_and(|parsed| parsed == digest)
 }

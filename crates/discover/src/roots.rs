@@ -2,15 +2,15 @@
 
 use std::fmt::Display;
 
-use clresolve_cards::signature::{DidWeb, Root, RootError};
+use clresolve_cards::signature::{DidWeb, TrustRoot, TrustRootError};
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_resolver::resolve::{Resolver, SignerError, SignerRecords};
-use clresolve_verdict::evidence::Source;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_resolver::resolve::{Resolver, SignerRecords, SignerRecordsError};
+use clresolve_verdict::evidence::HttpsOutcome;
 
 /// Where a verifier obtains keys that must be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RootSource {
+pub enum TrustRootSource {
     /// A JSON Web Key Set at an `https` URL.
     Url(String),
     /// A DID document.
@@ -24,50 +24,54 @@ pub enum RootSource {
 /// Web pages are fetched like any untrusted URL, and only from the selected origin: a redirect to another origin makes
 /// the root unusable. A record must be read at a settled block, and be vouched for by several endpoints or by the
 /// operator's own.
-pub async fn trust_root(resolver: &Resolver, source: &RootSource) -> Root {
+pub async fn fetch_trust_root(resolver: &Resolver, source: &TrustRootSource) -> TrustRoot {
     match source {
-        RootSource::Url(url) => document(resolver, url, url, |bytes| Root::from_jwks(url, bytes)).await,
-        RootSource::Did(did) => {
-            let root = |bytes: &[u8]| Root::from_did_document(did, bytes);
-            document(resolver, did.as_str(), did.url(), root).await
+        TrustRootSource::Url(url) => {
+            fetch_key_document(resolver, url, url, |bytes| TrustRoot::from_jwks(url, bytes)).await
         }
-        RootSource::Ens(name) => record(resolver, name).await,
+        TrustRootSource::Did(did) => {
+            let root = |bytes: &[u8]| TrustRoot::from_did_document(did, bytes);
+            fetch_key_document(resolver, did.as_str(), did.url(), root).await
+        }
+        TrustRootSource::Ens(name) => read_signer_record(resolver, name).await,
     }
 }
 
-async fn document(
+async fn fetch_key_document(
     resolver: &Resolver,
     label: &str,
     url: &str,
-    read: impl FnOnce(&[u8]) -> Result<Root, RootError>,
-) -> Root {
-    match resolver.key_set(url).await {
-        Source::Body { bytes, .. } => Root::or_unusable(read(&bytes), label),
-        Source::Forbidden(why) => unusable(label, why),
-        Source::Oversize(limit) => unusable(label, format_args!("more than {limit} bytes")),
-        Source::Unavailable(why) => unavailable(label, why),
-        Source::NotAsked => unavailable(label, "not asked"),
+    read: impl FnOnce(&[u8]) -> Result<TrustRoot, TrustRootError>,
+) -> TrustRoot {
+    match resolver.fetch_key_set(url).await {
+        HttpsOutcome::Body { bytes, .. } => TrustRoot::from_result(read(&bytes), label),
+        HttpsOutcome::Forbidden(why) => unusable_root(label, why),
+        HttpsOutcome::Oversize(limit) => unusable_root(label, format_args!("more than {limit} bytes")),
+        HttpsOutcome::Unavailable(why) => unavailable_root(label, why),
+        HttpsOutcome::NotAsked => unavailable_root(label, "not asked"),
     }
 }
 
-async fn record(resolver: &Resolver, name: &EnsName) -> Root {
+async fn read_signer_record(resolver: &Resolver, name: &EnsName) -> TrustRoot {
     let label = name.as_str();
-    match resolver.signer_records(name).await.and_then(|records| root(name, &records)) {
+    match resolver.read_signer_records(name).await.and_then(|records| root_from_records(name, &records)) {
         Ok(root) => root,
-        Err(error @ (SignerError::Unavailable(_) | SignerError::Pending(_))) => unavailable(label, error),
-        Err(error) => unusable(label, error),
+        Err(error @ (SignerRecordsError::Unavailable(_) | SignerRecordsError::Pending(_))) => {
+            unavailable_root(label, error)
+        }
+        Err(error) => unusable_root(label, error),
     }
 }
 
-fn root(name: &EnsName, records: &SignerRecords) -> Result<Root, SignerError> {
-    let root = Root::from_record(name, records.public_key()?, records.key_id()?);
-    Ok(Root::or_unusable(root, name.as_str()))
+fn root_from_records(name: &EnsName, records: &SignerRecords) -> Result<TrustRoot, SignerRecordsError> {
+    let root = TrustRoot::from_record(name, records.public_key()?, records.key_id()?);
+    Ok(TrustRoot::from_result(root, name.as_str()))
 }
 
-fn unusable(label: &str, why: impl Display) -> Root {
-    Root::without_keys(label, Reason::new(Code::SignatureRootUnusable).observed(why.to_string()))
+fn unusable_root(label: &str, why: impl Display) -> TrustRoot {
+    TrustRoot::without_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(why.to_string()))
 }
 
-fn unavailable(label: &str, why: impl Display) -> Root {
-    Root::without_keys(label, Reason::new(Code::SignatureRootUnavailable).observed(why.to_string()))
+fn unavailable_root(label: &str, why: impl Display) -> TrustRoot {
+    TrustRoot::without_keys(label, Reason::new(ReasonCode::SignatureRootUnavailable).observed(why.to_string()))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use clresolve_core::fetch::{Cause, FetchError};
+use clresolve_core::fetch::{FetchError, SourceUnavailableError};
 
 /// Bytes of one body that need no reservation. Most cards, directories and endpoint replies are shorter. The HTTP
 /// client doubles its read size after each full read, and at this length its reads are still short.
@@ -36,11 +36,11 @@ impl BodyBudget {
     /// Waits until `bytes` are free. A body longer than the whole budget reserves all of it.
     ///
     /// # Errors
-    /// [`Cause::Timeout`] if they are not free by `deadline`.
+    /// [`SourceUnavailableError::Timeout`] if they are not free by `deadline`.
     pub async fn reserve(&self, bytes: usize, deadline: Instant) -> Result<BodyReservation, FetchError> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes);
         let permit = timeout_at(deadline, Arc::clone(&self.free).acquire_many_owned(bytes)).await;
-        let permit = permit.map_err(|_| Cause::Timeout)?.expect("the semaphore is never closed");
+        let permit = permit.map_err(|_| SourceUnavailableError::Timeout)?.expect("the semaphore is never closed");
         Ok(BodyReservation { _permit: permit })
     }
 }
@@ -56,7 +56,7 @@ mod tests {
         let budget = BodyBudget::new(100);
         let deadline = Instant::now() + Duration::from_secs(1);
         let first = budget.reserve(60, deadline).await.unwrap();
-        let timeout = FetchError::from(Cause::Timeout);
+        let timeout = FetchError::from(SourceUnavailableError::Timeout);
         assert_eq!(budget.reserve(41, deadline).await.unwrap_err(), timeout);
         drop(first);
         let all = budget.reserve(usize::MAX, deadline).await.unwrap();

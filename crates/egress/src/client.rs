@@ -14,9 +14,9 @@ use url::{Host, Origin};
 
 use super::body_budget::BodyBudget;
 use super::config::EgressError;
-use super::guard::{DialError, Door, Guard};
+use super::guard::{AddressLookupError, EgressClass, EgressGuard};
 use super::pacer::Pacer;
-use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
+use clresolve_core::fetch::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError};
 use clresolve_core::text::excerpt;
 
 /// Maximum number of header lines in a response.
@@ -31,19 +31,19 @@ const POOL_PER_HOST: usize = 4;
 const BODY_BYTES: u32 = 2 << 20;
 
 /// The clients, each created on first use.
-pub(super) struct Clients {
-    pub(super) guard: Arc<Guard>,
+pub(super) struct HttpClients {
+    pub(super) guard: Arc<EgressGuard>,
     pub(super) extra_roots: Vec<CertificateDer<'static>>,
     /// Created on first use: loading the platform's trust roots takes milliseconds, which `--help` should not cost.
     pub(super) tls: OnceLock<rustls::ClientConfig>,
     /// Bounded in size: foreign URLs can only use the allowed ports, and the operator's ports are in the configuration.
-    pub(super) clients: Mutex<HashMap<(Door, u16), Client>>,
+    pub(super) clients: Mutex<HashMap<(EgressClass, u16), Client>>,
     pub(super) bodies: Mutex<HashMap<Origin, BodyBudget>>,
     pub(super) pacer: Option<Pacer>,
 }
 
-impl Clients {
-    pub(super) fn client(&self, door: Door, port: u16) -> Client {
+impl HttpClients {
+    pub(super) fn client(&self, door: EgressClass, port: u16) -> Client {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.entry((door, port)).or_insert_with(|| self.build(door, port)).clone()
     }
@@ -57,8 +57,8 @@ impl Clients {
         self.tls.get_or_init(|| tls_config(&self.extra_roots))
     }
 
-    fn build(&self, door: Door, port: u16) -> Client {
-        let dialer = Dialer { door, port, guard: Arc::clone(&self.guard) };
+    fn build(&self, door: EgressClass, port: u16) -> Client {
+        let dialer = GuardedResolver { door, port, guard: Arc::clone(&self.guard) };
         let follow =
             if clresolve_core::mutant!("redirects-are-followed") { Policy::limited(3) } else { Policy::none() };
         let builder = Client::builder();
@@ -69,7 +69,7 @@ impl Clients {
             .redirect(follow)
             .retry(reqwest::retry::never())
             .referer(false)
-            .https_only(door == Door::Foreign)
+            .https_only(door == EgressClass::Foreign)
             .http1_only()
             .http1_max_headers(HEADER_LINES)
             .connect_timeout(self.guard.config.connect_timeout)
@@ -115,13 +115,13 @@ pub(super) fn parse_roots(files: &[Bytes]) -> Result<Vec<CertificateDer<'static>
 }
 
 /// The resolver of one client. It knows the port, and returns only checked addresses.
-struct Dialer {
-    door: Door,
+struct GuardedResolver {
+    door: EgressClass,
     port: u16,
-    guard: Arc<Guard>,
+    guard: Arc<EgressGuard>,
 }
 
-impl dns::Resolve for Dialer {
+impl dns::Resolve for GuardedResolver {
     fn resolve(&self, name: dns::Name) -> dns::Resolving {
         let (door, port, guard) = (self.door, self.port, Arc::clone(&self.guard));
         Box::pin(async move {
@@ -135,7 +135,7 @@ impl dns::Resolve for Dialer {
 /// A [`FetchError`] without its target.
 pub(super) enum SendError {
     Refused(EgressViolation),
-    Failed(Cause),
+    Failed(SourceUnavailableError),
 }
 
 impl From<EgressViolation> for SendError {
@@ -144,41 +144,41 @@ impl From<EgressViolation> for SendError {
     }
 }
 
-impl From<Cause> for SendError {
-    fn from(cause: Cause) -> Self {
+impl From<SourceUnavailableError> for SendError {
+    fn from(cause: SourceUnavailableError) -> Self {
         Self::Failed(cause)
     }
 }
 
 impl SendError {
-    pub(super) fn at(self, target: impl FnOnce() -> String) -> FetchError {
+    pub(super) fn with_target(self, target: impl FnOnce() -> String) -> FetchError {
         match self {
-            Self::Refused(why) => Forbidden { hop: 0, target: target(), why }.into(),
+            Self::Refused(why) => ForbiddenUrlError { hop: 0, target: target(), why }.into(),
             Self::Failed(cause) => cause.into(),
         }
     }
 
-    pub(super) fn of(error: &reqwest::Error) -> Self {
+    pub(super) fn from_reqwest(error: &reqwest::Error) -> Self {
         let mut links = Vec::new();
         let mut link: Option<&(dyn std::error::Error + 'static)> = Some(error);
         while let Some(error) = link.filter(|_| links.len() < MAX_ERROR_CHAIN) {
             links.push(error);
             link = inner(error);
         }
-        if let Some(dial) = links.iter().find_map(|e| e.downcast_ref::<DialError>()) {
+        if let Some(dial) = links.iter().find_map(|e| e.downcast_ref::<AddressLookupError>()) {
             return match dial {
-                DialError::Dns => Self::Failed(Cause::Dns),
-                DialError::Refused(why) => Self::Refused(why.clone()),
+                AddressLookupError::Dns => Self::Failed(SourceUnavailableError::Dns),
+                AddressLookupError::Refused(why) => Self::Refused(why.clone()),
             };
         }
         Self::Failed(match links.iter().find_map(|e| e.downcast_ref::<rustls::Error>()) {
-            Some(tls) => Cause::Tls(excerpt(&tls.to_string())),
-            None if error.is_timeout() => Cause::Timeout,
-            None if error.is_connect() => Cause::Connect,
+            Some(tls) => SourceUnavailableError::Tls(excerpt(&tls.to_string())),
+            None if error.is_timeout() => SourceUnavailableError::Timeout,
+            None if error.is_connect() => SourceUnavailableError::Connect,
             None if links.iter().any(|e| e.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)) => {
-                Cause::Head
+                SourceUnavailableError::Head
             }
-            None => Cause::Truncated,
+            None => SourceUnavailableError::Truncated,
         })
     }
 }
@@ -199,14 +199,14 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
-    use crate::guard::Lookup;
+    use crate::guard::AddressLookup;
     use crate::{Egress, EgressConfig};
 
     /// Resolves every name to this machine.
     struct Inward;
 
     #[async_trait::async_trait]
-    impl Lookup for Inward {
+    impl AddressLookup for Inward {
         async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
             Ok(vec![Ipv4Addr::LOCALHOST.into()])
         }
@@ -217,10 +217,10 @@ mod tests {
         let egress = Egress::with_lookup(EgressConfig::default(), Arc::new(Inward)).unwrap();
         let of = async |door| {
             let sent = egress.clients.client(door, 1).get("https://a.example:1/").send().await;
-            SendError::of(&sent.expect_err("nothing listens there"))
+            SendError::from_reqwest(&sent.expect_err("nothing listens there"))
         };
         let private = EgressViolation::AddressNotPublic(Ipv4Addr::LOCALHOST.into());
-        assert!(matches!(of(Door::Foreign).await, SendError::Refused(why) if why == private));
-        assert!(matches!(of(Door::Operator).await, SendError::Failed(Cause::Connect)));
+        assert!(matches!(of(EgressClass::Foreign).await, SendError::Refused(why) if why == private));
+        assert!(matches!(of(EgressClass::Operator).await, SendError::Failed(SourceUnavailableError::Connect)));
     }
 }

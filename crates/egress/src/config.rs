@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::origin::{ConnectTo, OriginSpec};
+use crate::origin::{ConnectToRule, HostPort};
 
 /// Timeout for connecting: DNS lookup, TCP and TLS handshake.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,10 +21,10 @@ const MAX_TOTAL: Duration = Duration::from_secs(24 * 3600);
 #[derive(Clone, Debug)]
 pub struct EgressConfig {
     /// Origins for which the foreign door accepts private names, private addresses and that port. Only `https` is
-    /// allowed through it; [`Egress::plain`](crate::Egress::plain) sends plain `http`.
-    pub allow_host: Vec<OriginSpec>,
+    /// allowed through it; [`Egress::send_plain_http`](crate::Egress::send_plain_http) sends plain `http`.
+    pub allow_host: Vec<HostPort>,
     /// Connection overrides for both doors.
-    pub connect_to: Vec<ConnectTo>,
+    pub connect_to: Vec<ConnectToRule>,
     /// PEM files with trust roots in addition to the platform's.
     pub extra_roots: Vec<Bytes>,
     /// Listeners of this process, to which neither door connects.

@@ -2,7 +2,7 @@
 //!
 //! No label contains foreign text: the labels of endpoints and gateways come from the configuration.
 
-use clresolve_core::fetch::{Cause, FetchError};
+use clresolve_core::fetch::{FetchError, SourceUnavailableError};
 use metrics::{counter, gauge};
 
 /// Counter of upstream requests, by kind, endpoint label and outcome.
@@ -16,7 +16,7 @@ pub const FOREIGN: &str = "foreign";
 
 /// The kind of an outbound request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upstream {
+pub enum UpstreamKind {
     /// A JSON-RPC endpoint.
     Rpc,
     /// A beacon endpoint.
@@ -54,7 +54,7 @@ pub enum RequestOutcome {
 
 /// Counts a finished request. `label` comes from the configuration, or is [`FOREIGN`]. Requests that were never sent
 /// are not counted.
-pub fn upstream(kind: Upstream, label: &str, outcome: RequestOutcome) {
+pub fn count_request(kind: UpstreamKind, label: &str, outcome: RequestOutcome) {
     let Some(word) = outcome.as_str() else { return };
     let labels = [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", word.to_owned())];
     counter!(UPSTREAM_REQUESTS, &labels).increment(1);
@@ -65,7 +65,7 @@ pub fn upstream(kind: Upstream, label: &str, outcome: RequestOutcome) {
     }
 }
 
-impl Upstream {
+impl UpstreamKind {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Rpc => "rpc",
@@ -84,9 +84,9 @@ impl From<&FetchError> for RequestOutcome {
     fn from(error: &FetchError) -> Self {
         match error {
             FetchError::Forbidden(_) => Self::Forbidden,
-            FetchError::Unavailable(Cause::Timeout) => Self::Timeout,
-            FetchError::Unavailable(Cause::NoTurn) => Self::Unsent,
-            FetchError::Unavailable(Cause::Status(status)) => Self::of_status(*status),
+            FetchError::Unavailable(SourceUnavailableError::Timeout) => Self::Timeout,
+            FetchError::Unavailable(SourceUnavailableError::NoTurn) => Self::Unsent,
+            FetchError::Unavailable(SourceUnavailableError::Status(status)) => Self::of_status(*status),
             FetchError::Oversize { .. } | FetchError::Unavailable(_) => Self::Failed,
         }
     }

@@ -13,31 +13,31 @@ const PORTION: usize = 128;
 ///
 /// The limit applies both to the bytes on the wire and to the decoded bytes: a decompression bomb is small on the wire,
 /// and an endless sequence of empty gzip members decodes to nothing.
-pub(super) struct Decoder {
-    coding: Coding,
+pub(super) struct BodyDecoder {
+    coding: ContentCoding,
     limit: usize,
     wire: usize,
 }
 
-impl Decoder {
+impl BodyDecoder {
     /// A decoder for the values of `Content-Encoding`, one per header line. A body has at most one coding: a second
     /// header line is refused, like a list of codings.
     pub(super) fn new<'a>(
         content_encoding: impl IntoIterator<Item = &'a str>,
         limit: usize,
-    ) -> Result<Self, DecodeError> {
+    ) -> Result<Self, BodyDecodeError> {
         let mut lines = content_encoding.into_iter();
         let line = lines.next();
         if lines.next().is_some() {
-            return Err(DecodeError::Coding);
+            return Err(BodyDecodeError::Coding);
         }
         let coding = match line.map(str::trim) {
-            None | Some("") => Coding::Identity,
-            Some(name) if name.eq_ignore_ascii_case("identity") => Coding::Identity,
+            None | Some("") => ContentCoding::Identity,
+            Some(name) if name.eq_ignore_ascii_case("identity") => ContentCoding::Identity,
             Some(name) if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") => {
-                Coding::Gzip(Box::new(MultiGzDecoder::new(CappedSink { out: Vec::new(), left: limit })))
+                ContentCoding::Gzip(Box::new(MultiGzDecoder::new(CappedSink { out: Vec::new(), left: limit })))
             }
-            Some(_) => return Err(DecodeError::Coding),
+            Some(_) => return Err(BodyDecodeError::Coding),
         };
         Ok(Self { coding, limit, wire: 0 })
     }
@@ -49,37 +49,37 @@ impl Decoder {
     /// The number of wire bytes to push at a time, which also bounds the output.
     pub(super) fn portion(&self) -> usize {
         match self.coding {
-            Coding::Identity => usize::MAX,
-            Coding::Gzip(_) if clresolve_core::mutant!("bombs-at-once") => usize::MAX,
-            Coding::Gzip(_) => PORTION,
+            ContentCoding::Identity => usize::MAX,
+            ContentCoding::Gzip(_) if clresolve_core::mutant!("bombs-at-once") => usize::MAX,
+            ContentCoding::Gzip(_) => PORTION,
         }
     }
 
     /// Pushes bytes from the wire, and returns the bytes decoded from them.
-    pub(super) fn push(&mut self, chunk: Bytes) -> Result<Bytes, DecodeError> {
+    pub(super) fn push(&mut self, chunk: Bytes) -> Result<Bytes, BodyDecodeError> {
         self.wire = self.wire.saturating_add(chunk.len());
         if self.wire > self.limit && !clresolve_core::mutant!("endless-body") {
-            return Err(DecodeError::Oversize);
+            return Err(BodyDecodeError::Oversize);
         }
         match &mut self.coding {
-            Coding::Identity => Ok(chunk),
-            Coding::Gzip(gzip) => {
+            ContentCoding::Identity => Ok(chunk),
+            ContentCoding::Gzip(gzip) => {
                 let written = gzip.write_all(&chunk).and_then(|()| gzip.flush());
-                written.map_err(|e| DecodeError::of(&e))?;
+                written.map_err(|e| BodyDecodeError::from_io(&e))?;
                 Ok(std::mem::take(&mut gzip.get_mut().out).into())
             }
         }
     }
 
     /// Ends the body, and returns the remaining decoded bytes.
-    pub(super) fn finish(&mut self) -> Result<Bytes, DecodeError> {
+    pub(super) fn finish(&mut self) -> Result<Bytes, BodyDecodeError> {
         match &mut self.coding {
-            Coding::Identity => Ok(Bytes::new()),
-            Coding::Gzip(_) if self.wire == 0 => Ok(Bytes::new()),
-            Coding::Gzip(gzip) => {
-                gzip.try_finish().map_err(|e| match DecodeError::of(&e) {
-                    DecodeError::Oversize => DecodeError::Oversize,
-                    _ => DecodeError::Truncated,
+            ContentCoding::Identity => Ok(Bytes::new()),
+            ContentCoding::Gzip(_) if self.wire == 0 => Ok(Bytes::new()),
+            ContentCoding::Gzip(gzip) => {
+                gzip.try_finish().map_err(|e| match BodyDecodeError::from_io(&e) {
+                    BodyDecodeError::Oversize => BodyDecodeError::Oversize,
+                    _ => BodyDecodeError::Truncated,
                 })?;
                 Ok(std::mem::take(&mut gzip.get_mut().out).into())
             }
@@ -88,7 +88,7 @@ impl Decoder {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DecodeError {
+pub(super) enum BodyDecodeError {
     /// The body exceeds the limit, on the wire or decoded.
     Oversize,
     /// The encoded data ends too early, or its final checksum is wrong.
@@ -97,8 +97,8 @@ pub(super) enum DecodeError {
     Coding,
 }
 
-impl DecodeError {
-    fn of(error: &io::Error) -> Self {
+impl BodyDecodeError {
+    fn from_io(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull => Self::Oversize,
             _ => Self::Coding,
@@ -106,7 +106,7 @@ impl DecodeError {
     }
 }
 
-enum Coding {
+enum ContentCoding {
     Identity,
     Gzip(Box<MultiGzDecoder<CappedSink>>),
 }
@@ -143,8 +143,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn decode(coding: Option<&str>, wire: &[u8], piece: usize, limit: usize) -> Result<Vec<u8>, DecodeError> {
-        let mut decoder = Decoder::new(coding, limit)?;
+    fn decode(coding: Option<&str>, wire: &[u8], piece: usize, limit: usize) -> Result<Vec<u8>, BodyDecodeError> {
+        let mut decoder = BodyDecoder::new(coding, limit)?;
         let mut out = Vec::new();
         for chunk in wire.chunks(piece) {
             out.extend_from_slice(&decoder.push(Bytes::copy_from_slice(chunk))?);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_bomb_comes_in_small_pieces() {
         let (bomb, limit) = (gzip(&vec![0; 8 << 20]), 8 << 20);
-        let mut decoder = Decoder::new(Some("gzip"), limit).unwrap();
+        let mut decoder = BodyDecoder::new(Some("gzip"), limit).unwrap();
         let pieces = bomb.chunks(decoder.portion());
         let longest = pieces.map(|piece| decoder.push(Bytes::copy_from_slice(piece)).unwrap().len()).max();
         assert!(longest.is_some_and(|longest| longest <= 160 << 10), "{longest:?}");
@@ -173,23 +173,23 @@ mod tests {
 
     #[test]
     fn caps_both_sides() {
-        assert_eq!(decode(None, &[0; 11], 4, 10), Err(DecodeError::Oversize));
-        assert_eq!(decode(Some("gzip"), &gzip(&[0; 1 << 20]), 512, 10_000), Err(DecodeError::Oversize));
+        assert_eq!(decode(None, &[0; 11], 4, 10), Err(BodyDecodeError::Oversize));
+        assert_eq!(decode(Some("gzip"), &gzip(&[0; 1 << 20]), 512, 10_000), Err(BodyDecodeError::Oversize));
         let empty_members = gzip(b"").repeat(1000);
-        assert_eq!(decode(Some("gzip"), &empty_members, 512, 1000), Err(DecodeError::Oversize));
+        assert_eq!(decode(Some("gzip"), &empty_members, 512, 1000), Err(BodyDecodeError::Oversize));
     }
 
     #[test]
     fn refuses_broken_and_unknown_codings() {
         let whole = gzip(b"some text that is long enough to be cut");
         for end in 1..whole.len() {
-            assert_eq!(decode(Some("gzip"), &whole[..end], 5, 1000), Err(DecodeError::Truncated), "{end}");
+            assert_eq!(decode(Some("gzip"), &whole[..end], 5, 1000), Err(BodyDecodeError::Truncated), "{end}");
         }
-        assert_eq!(decode(Some("gzip"), b"plain text", 5, 1000), Err(DecodeError::Coding));
-        assert_eq!(decode(Some("br"), b"", 5, 1000), Err(DecodeError::Coding));
-        assert_eq!(decode(Some("gzip, gzip"), b"", 5, 1000), Err(DecodeError::Coding));
+        assert_eq!(decode(Some("gzip"), b"plain text", 5, 1000), Err(BodyDecodeError::Coding));
+        assert_eq!(decode(Some("br"), b"", 5, 1000), Err(BodyDecodeError::Coding));
+        assert_eq!(decode(Some("gzip, gzip"), b"", 5, 1000), Err(BodyDecodeError::Coding));
         for lines in [["gzip", "gzip"], ["identity", "gzip"], ["gzip", "identity"]] {
-            assert_eq!(Decoder::new(lines, 1000).err(), Some(DecodeError::Coding));
+            assert_eq!(BodyDecoder::new(lines, 1000).err(), Some(BodyDecodeError::Coding));
         }
         assert_eq!(decode(Some("gzip"), b"", 5, 1000), Ok(Vec::new()));
     }

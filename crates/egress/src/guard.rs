@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use url::{Host, Url};
 
 use super::config::EgressConfig;
-use super::origin::OriginSpec;
+use super::origin::HostPort;
 use clresolve_core::address::{HostName, is_public_ip, parse_host};
 use clresolve_core::fetch::EgressViolation;
 
@@ -20,7 +20,7 @@ pub const FOREIGN_PORTS: [u16; 2] = [443, 8443];
 const MAX_ADDRESSES: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Door {
+pub(super) enum EgressClass {
     Foreign,
     /// Plain `http` to origins in the operator's `allow_host`.
     Plain,
@@ -28,7 +28,7 @@ pub(super) enum Door {
 }
 
 /// A URL that passed the rules of one door.
-pub(super) struct Target {
+pub(super) struct AdmittedUrl {
     pub(super) host: Host<String>,
     pub(super) port: u16,
     /// The URL to request. If the host is a name, the port is removed.
@@ -38,13 +38,13 @@ pub(super) struct Target {
 }
 
 /// The rules of both doors.
-pub(super) struct Guard {
+pub(super) struct EgressGuard {
     pub(super) config: EgressConfig,
-    pub(super) lookup: Arc<dyn Lookup>,
+    pub(super) lookup: Arc<dyn AddressLookup>,
 }
 
-impl Guard {
-    pub(super) fn admit_foreign(&self, url: &Url) -> Result<Target, EgressViolation> {
+impl EgressGuard {
+    pub(super) fn admit_untrusted(&self, url: &Url) -> Result<AdmittedUrl, EgressViolation> {
         if url.scheme() != "https" && !clresolve_core::mutant!("scheme-unchecked") {
             return Err(EgressViolation::Scheme);
         }
@@ -52,17 +52,17 @@ impl Guard {
             return Err(EgressViolation::UserInfo);
         }
         let (host, port) = host_and_port(url)?;
-        if !self.is_named(&host, port) && !clresolve_core::mutant!("private-names") {
+        if !self.is_configured_host(&host, port) && !clresolve_core::mutant!("private-names") {
             HostName::parse(&host.to_string())?;
             if !FOREIGN_PORTS.contains(&port) {
                 return Err(EgressViolation::Port(port));
             }
         }
-        self.target(Door::Foreign, url, host, port)
+        self.build_target(EgressClass::Foreign, url, host, port)
     }
 
     /// Checks a plain `http` URL, whose origin must be in the operator's `allow_host`.
-    pub(super) fn admit_plain(&self, url: &Url) -> Result<Target, EgressViolation> {
+    pub(super) fn admit_plain(&self, url: &Url) -> Result<AdmittedUrl, EgressViolation> {
         let (host, port) = host_and_port(url)?;
         if url.scheme() != "http" || !self.is_allowed(&host, port) {
             return Err(EgressViolation::Scheme);
@@ -70,62 +70,68 @@ impl Guard {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(EgressViolation::UserInfo);
         }
-        self.target(Door::Plain, url, host, port)
+        self.build_target(EgressClass::Plain, url, host, port)
     }
 
-    pub(super) fn admit_configured(&self, url: &Url) -> Result<Target, EgressViolation> {
+    pub(super) fn admit_configured(&self, url: &Url) -> Result<AdmittedUrl, EgressViolation> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(EgressViolation::Scheme);
         }
         let (host, port) = host_and_port(url)?;
-        self.target(Door::Operator, url, host, port)
+        self.build_target(EgressClass::Operator, url, host, port)
     }
 
     /// Removes the port from the URL of a name. Checks an IP literal immediately, because no DNS lookup follows.
-    fn target(&self, door: Door, url: &Url, host: Host<String>, port: u16) -> Result<Target, EgressViolation> {
+    fn build_target(
+        &self,
+        door: EgressClass,
+        url: &Url,
+        host: Host<String>,
+        port: u16,
+    ) -> Result<AdmittedUrl, EgressViolation> {
         let mut url = url.clone();
         url.set_fragment(None);
         if let Some(ip) = literal(&host) {
             self.judge(door, &host, port, SocketAddr::new(ip, port))?;
-            return Ok(Target { host, port, url, authority: None });
+            return Ok(AdmittedUrl { host, port, url, authority: None });
         }
         let authority = url.port().map(|port| format!("{host}:{port}"));
         url.set_host(Some(&host.to_string())).map_err(|_| EgressViolation::NotUrl)?;
         url.set_port(None).map_err(|()| EgressViolation::NotUrl)?;
-        Ok(Target { host, port, url, authority })
+        Ok(AdmittedUrl { host, port, url, authority })
     }
 
     /// Whether the operator's `allow_host` contains this origin.
-    fn is_named(&self, host: &Host<String>, port: u16) -> bool {
-        self.is_allowed(host, port) || self.detour(host, port).is_some()
+    fn is_configured_host(&self, host: &Host<String>, port: u16) -> bool {
+        self.is_allowed(host, port) || self.connect_to_target(host, port).is_some()
     }
 
     fn is_allowed(&self, host: &Host<String>, port: u16) -> bool {
-        self.config.allow_host.iter().any(|origin| origin.is(host, port))
+        self.config.allow_host.iter().any(|origin| origin.matches(host, port))
     }
 
-    fn detour(&self, host: &Host<String>, port: u16) -> Option<&OriginSpec> {
-        self.config.connect_to.iter().find(|detour| detour.from.is(host, port)).map(|detour| &detour.target)
+    fn connect_to_target(&self, host: &Host<String>, port: u16) -> Option<&HostPort> {
+        self.config.connect_to.iter().find(|detour| detour.from.matches(host, port)).map(|detour| &detour.target)
     }
 
     /// The addresses to connect to for a name and port. One forbidden address rejects all of them.
     pub(super) async fn addresses(
         &self,
-        door: Door,
+        door: EgressClass,
         host: &Host<String>,
         port: u16,
-    ) -> Result<Vec<SocketAddr>, DialError> {
-        let (target_host, target_port) = match self.detour(host, port) {
+    ) -> Result<Vec<SocketAddr>, AddressLookupError> {
+        let (target_host, target_port) = match self.connect_to_target(host, port) {
             Some(target) => (&target.host, target.port),
             None => (host, port),
         };
         let ips = match target_host {
-            Host::Domain(name) => self.lookup.lookup(name).await.map_err(|_| DialError::Dns)?,
+            Host::Domain(name) => self.lookup.lookup(name).await.map_err(|_| AddressLookupError::Dns)?,
             Host::Ipv4(ip) => vec![(*ip).into()],
             Host::Ipv6(ip) => vec![(*ip).into()],
         };
         if ips.is_empty() {
-            return Err(DialError::Dns);
+            return Err(AddressLookupError::Dns);
         }
         let mut addresses = Vec::new();
         for ip in ips {
@@ -143,7 +149,7 @@ impl Guard {
     /// Checks the peer address of a connection for `host` and `port`. An unknown peer is refused.
     pub(super) fn judge_peer(
         &self,
-        door: Door,
+        door: EgressClass,
         host: &Host<String>,
         port: u16,
         peer: Option<SocketAddr>,
@@ -154,7 +160,7 @@ impl Guard {
     /// Checks `address` as the peer of a connection for `host` and `port`.
     pub(super) fn judge(
         &self,
-        door: Door,
+        door: EgressClass,
         host: &Host<String>,
         port: u16,
         address: SocketAddr,
@@ -164,7 +170,9 @@ impl Guard {
         {
             return Err(EgressViolation::OwnListener);
         }
-        let free = door == Door::Operator || clresolve_core::mutant!("private-addresses") || self.is_named(host, port);
+        let free = door == EgressClass::Operator
+            || clresolve_core::mutant!("private-addresses")
+            || self.is_configured_host(host, port);
         if free || is_public_ip(address.ip()) { Ok(()) } else { Err(EgressViolation::AddressNotPublic(address.ip())) }
     }
 }
@@ -203,7 +211,7 @@ fn is_of_this_machine(ip: IpAddr) -> bool {
 
 /// Why no connection to a name was opened. The HTTP client wraps this in its own error.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum DialError {
+pub(super) enum AddressLookupError {
     #[error("the host name does not resolve")]
     Dns,
     #[error(transparent)]
@@ -212,7 +220,7 @@ pub(super) enum DialError {
 
 /// A source of addresses for names.
 #[async_trait]
-pub trait Lookup: Send + Sync {
+pub trait AddressLookup: Send + Sync {
     /// Resolves `host` to all of its addresses.
     ///
     /// # Errors
@@ -221,10 +229,10 @@ pub trait Lookup: Send + Sync {
 }
 
 /// The system's resolver.
-pub struct SystemLookup;
+pub struct SystemAddressLookup;
 
 #[async_trait]
-impl Lookup for SystemLookup {
+impl AddressLookup for SystemAddressLookup {
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         Ok(tokio::net::lookup_host((host, 0)).await?.map(|addr| addr.ip()).collect())
     }
@@ -258,7 +266,7 @@ mod tests {
     struct Turning(std::sync::Mutex<Vec<IpAddr>>);
 
     #[async_trait]
-    impl Lookup for Turning {
+    impl AddressLookup for Turning {
         async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
             let mut answers = self.0.lock().unwrap();
             Ok(answers.pop().into_iter().collect())
@@ -269,14 +277,14 @@ mod tests {
     async fn an_answer_that_changes_is_checked_each_time_and_used_once() {
         let answers = ["127.0.0.1", "8.8.8.8", "10.0.0.1", "1.1.1.1"].map(|ip| ip.parse().unwrap());
         let lookup = Arc::new(Turning(std::sync::Mutex::new(answers.to_vec())));
-        let guard = Guard { config: EgressConfig::default(), lookup };
+        let guard = EgressGuard { config: EgressConfig::default(), lookup };
         let host = Host::Domain("a.example".to_owned());
         let mut seen = Vec::new();
         for _ in 0..5 {
-            seen.push(match guard.addresses(Door::Foreign, &host, 443).await {
+            seen.push(match guard.addresses(EgressClass::Foreign, &host, 443).await {
                 Ok(addresses) => addresses[0].to_string(),
-                Err(DialError::Refused(why)) => why.to_string(),
-                Err(DialError::Dns) => "nothing".to_owned(),
+                Err(AddressLookupError::Refused(why)) => why.to_string(),
+                Err(AddressLookupError::Dns) => "nothing".to_owned(),
             });
         }
         let private = |ip| format!("the address {ip} is not public");
@@ -288,28 +296,28 @@ mod tests {
 
     #[test]
     fn the_peer_of_a_connection_is_checked_independent_of_its_name() {
-        let guard = Guard { config: EgressConfig::default(), lookup: Arc::new(SystemLookup) };
+        let guard = EgressGuard { config: EgressConfig::default(), lookup: Arc::new(SystemAddressLookup) };
         let host = Host::Domain("a.example".to_owned());
         let judge = |door, peer: &str| guard.judge_peer(door, &host, 443, peer.parse().ok());
         let private = EgressViolation::AddressNotPublic([10, 0, 0, 1].into());
-        assert_eq!(judge(Door::Foreign, "8.8.8.8:443"), Ok(()));
-        assert_eq!(judge(Door::Foreign, "10.0.0.1:443"), Err(private));
-        assert_eq!(judge(Door::Operator, "10.0.0.1:443"), Ok(()));
-        assert_eq!(judge(Door::Operator, "none is known"), Err(EgressViolation::PeerUnknown));
+        assert_eq!(judge(EgressClass::Foreign, "8.8.8.8:443"), Ok(()));
+        assert_eq!(judge(EgressClass::Foreign, "10.0.0.1:443"), Err(private));
+        assert_eq!(judge(EgressClass::Operator, "10.0.0.1:443"), Ok(()));
+        assert_eq!(judge(EgressClass::Operator, "none is known"), Err(EgressViolation::PeerUnknown));
     }
 
     /// A guard with this configuration. Its lookups find nothing.
-    fn guard(config: EgressConfig) -> Guard {
-        Guard { config, lookup: Arc::new(Turning(std::sync::Mutex::new(Vec::new()))) }
+    fn guard(config: EgressConfig) -> EgressGuard {
+        EgressGuard { config, lookup: Arc::new(Turning(std::sync::Mutex::new(Vec::new()))) }
     }
 
     /// The foreign door's decision about a URL: host, port, `Host` header and the URL to request.
-    fn foreign(guard: &Guard, url: &str) -> Result<String, EgressViolation> {
-        described(guard.admit_foreign(&url.parse().unwrap()))
+    fn foreign(guard: &EgressGuard, url: &str) -> Result<String, EgressViolation> {
+        described(guard.admit_untrusted(&url.parse().unwrap()))
     }
 
-    fn described(target: Result<Target, EgressViolation>) -> Result<String, EgressViolation> {
-        let described = |Target { host, port, url, authority }| format!("{host} {port} {authority:?} {url}");
+    fn described(target: Result<AdmittedUrl, EgressViolation>) -> Result<String, EgressViolation> {
+        let described = |AdmittedUrl { host, port, url, authority }| format!("{host} {port} {authority:?} {url}");
         target.map(described)
     }
 
@@ -371,10 +379,13 @@ mod tests {
         let detour = "host:443:127.0.0.1:8443".parse().unwrap();
         let guard = guard(EgressConfig { connect_to: vec![detour], ..EgressConfig::default() });
         let host = Host::Domain("host".to_owned());
-        let addresses = guard.addresses(Door::Foreign, &host, 443).await.expect("it is permitted");
+        let addresses = guard.addresses(EgressClass::Foreign, &host, 443).await.expect("it is permitted");
         assert_eq!(addresses, ["127.0.0.1:8443".parse().unwrap()]);
-        let elsewhere = guard.addresses(Door::Foreign, &host, 444).await;
-        assert!(matches!(elsewhere, Err(DialError::Dns)), "it is looked up, and nothing is found: {elsewhere:?}");
+        let elsewhere = guard.addresses(EgressClass::Foreign, &host, 444).await;
+        assert!(
+            matches!(elsewhere, Err(AddressLookupError::Dns)),
+            "it is looked up, and nothing is found: {elsewhere:?}"
+        );
     }
 
     #[test]
@@ -407,7 +418,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_systems_resolver_knows_this_machine() {
-        let addresses = SystemLookup.lookup("localhost").await.expect("every system knows it");
+        let addresses = SystemAddressLookup.lookup("localhost").await.expect("every system knows it");
         assert!(!addresses.is_empty() && addresses.iter().all(IpAddr::is_loopback), "{addresses:?}");
     }
 }

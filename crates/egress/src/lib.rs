@@ -7,7 +7,7 @@
 //!
 //! | attack | defence |
 //! |---|---|
-//! | a URL that parsers repair silently (tabs, backslashes, missing slashes) | `ForeignUrl` refuses it |
+//! | a URL that parsers repair silently (tabs, backslashes, missing slashes) | `UntrustedUrl` refuses it |
 //! | an IP literal in any notation, for which no resolver is queried | refused before anything is sent |
 //! | a name that resolves to a private address | the only DNS lookup is made here; one forbidden address rejects all |
 //! | a different answer at connect time (DNS rebinding) | the connection uses the addresses that were checked |
@@ -42,20 +42,20 @@ pub use reqwest::header;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub use self::body_budget::{BodyBudget, BodyReservation, SHORT_BODY};
-use self::client::{Clients, SendError, parse_roots};
+use self::client::{HttpClients, SendError, parse_roots};
 use self::config::CONFIGURED;
 pub use self::config::{CONNECT_TIMEOUT, EgressConfig, EgressError, HEAD_TIMEOUT, deadline_in};
-use self::guard::{Door, Guard, Target};
-pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
+pub use self::guard::{AddressLookup, FOREIGN_PORTS, SystemAddressLookup};
+use self::guard::{AdmittedUrl, EgressClass, EgressGuard};
 pub use self::message::HEAD_LIMIT;
-pub use self::message::{BodyStream, Call, Departure, Reply};
-use self::message::{Manners, head_size};
-pub use self::operator::{Answer, OperatorClient, whole_body};
-pub use self::origin::{ConnectTo, OriginSpec, SpecError};
+pub use self::message::{BodyStream, EgressRequest, EgressResponse, RequestSendTime};
+use self::message::{PacingMode, head_size};
+pub use self::operator::{BufferedResponse, SingleOriginClient, read_success_body};
+pub use self::origin::{ConnectToRule, HostPort, HostPortError};
 use self::pacer::Pacer;
-pub use self::stream::{ByteStream, StreamTo};
-pub use self::url::ForeignUrl;
-pub use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
+pub use self::stream::{ByteStream, StreamAddress};
+pub use self::url::UntrustedUrl;
+pub use clresolve_core::fetch::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError};
 use clresolve_core::text::excerpt;
 
 /// Maximum number of attempts for one request to a server that asks for pauses.
@@ -67,7 +67,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Both doors. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct Egress {
-    clients: Arc<Clients>,
+    clients: Arc<HttpClients>,
 }
 
 impl Egress {
@@ -76,17 +76,17 @@ impl Egress {
     /// # Errors
     /// [`EgressError`] if an extra root is not PEM, or contains no certificate that can be a trust anchor.
     pub fn new(config: EgressConfig) -> Result<Self, EgressError> {
-        Self::with_lookup(config, Arc::new(SystemLookup))
+        Self::with_lookup(config, Arc::new(SystemAddressLookup))
     }
 
     /// As [`Egress::new`], with an address source other than the system's resolver.
     ///
     /// # Errors
     /// As [`Egress::new`].
-    pub fn with_lookup(config: EgressConfig, lookup: Arc<dyn Lookup>) -> Result<Self, EgressError> {
+    pub fn with_lookup(config: EgressConfig, lookup: Arc<dyn AddressLookup>) -> Result<Self, EgressError> {
         let (extra_roots, paced) = (parse_roots(&config.extra_roots)?, config.is_paced);
-        let guard = Guard { config, lookup };
-        let clients = Clients {
+        let guard = EgressGuard { config, lookup };
+        let clients = HttpClients {
             guard: Arc::new(guard),
             extra_roots,
             tls: OnceLock::new(),
@@ -103,61 +103,82 @@ impl Egress {
     }
 
     /// Sends `call` to the foreign `url` and waits for the response head. Redirects are returned, not followed.
-    pub async fn foreign(&self, url: &ForeignUrl, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
+    pub async fn send_untrusted(
+        &self,
+        url: &UntrustedUrl,
+        call: EgressRequest,
+        deadline: Instant,
+    ) -> Result<EgressResponse, FetchError> {
         let sent = async {
-            let target = self.clients.guard.admit_foreign(url.as_url())?;
-            self.send(Door::Foreign, &target, call, deadline).await
+            let target = self.clients.guard.admit_untrusted(url.as_url())?;
+            self.send(EgressClass::Foreign, &target, call, deadline).await
         };
-        sent.await.map_err(|error| error.at(|| origin_text(url.as_url())))
+        sent.await.map_err(|error| error.with_target(|| origin_text(url.as_url())))
     }
 
     /// Sends `call` to a plain `http` URL, whose origin must be in [`EgressConfig::allow_host`], and waits for the
     /// response head. The server is not authenticated.
-    pub async fn plain(&self, url: &ForeignUrl, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
+    pub async fn send_plain_http(
+        &self,
+        url: &UntrustedUrl,
+        call: EgressRequest,
+        deadline: Instant,
+    ) -> Result<EgressResponse, FetchError> {
         let sent = async {
             let target = self.clients.guard.admit_plain(url.as_url())?;
-            self.send(Door::Plain, &target, call, deadline).await
+            self.send(EgressClass::Plain, &target, call, deadline).await
         };
-        sent.await.map_err(|error| error.at(|| origin_text(url.as_url())))
+        sent.await.map_err(|error| error.with_target(|| origin_text(url.as_url())))
     }
 
     /// Sends `call` to `url`, whose origin the operator configured, and waits for the response head.
-    pub(crate) async fn configured(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
+    pub(crate) async fn send_configured(
+        &self,
+        url: &Url,
+        call: EgressRequest,
+        deadline: Instant,
+    ) -> Result<EgressResponse, FetchError> {
         let sent = async {
             let target = self.clients.guard.admit_configured(url)?;
-            self.send(Door::Operator, &target, call, deadline).await
+            self.send(EgressClass::Operator, &target, call, deadline).await
         };
-        sent.await.map_err(|error| error.at(|| CONFIGURED.to_owned()))
+        sent.await.map_err(|error| error.with_target(|| CONFIGURED.to_owned()))
     }
 
     /// The longest remaining pause among the servers that paused within the last `past`. Zero if all of these pauses
     /// are over; `None` if no server paused, or if requests are not paced.
-    pub fn rest(&self, past: Duration) -> Option<Duration> {
-        self.clients.pacer.as_ref()?.rest(past)
+    pub fn remaining_pause(&self, past: Duration) -> Option<Duration> {
+        self.clients.pacer.as_ref()?.remaining_pause(past)
     }
 
     /// Sends `call`, paced unless pacing is disabled or the call is `Hasty`. A `Patient` call is retried after each
     /// pause that the server asks for, up to `MOST_TRIES` attempts and within the deadline.
-    async fn send(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
-        let Some(pacer) = self.clients.pacer.as_ref().filter(|_| call.manners != Manners::Hasty) else {
+    async fn send(
+        &self,
+        door: EgressClass,
+        target: &AdmittedUrl,
+        call: EgressRequest,
+        deadline: Instant,
+    ) -> Result<EgressResponse, SendError> {
+        let Some(pacer) = self.clients.pacer.as_ref().filter(|_| call.manners != PacingMode::Hasty) else {
             return self.send_once(door, target, call, deadline).await;
         };
-        if call.manners == Manners::InTurn {
-            return self.send_in_turn(pacer, door, target, call, deadline).await;
+        if call.manners == PacingMode::InTurn {
+            return self.send_paced(pacer, door, target, call, deadline).await;
         }
         let mut refused = None;
         for _ in 0..MOST_TRIES {
-            let Some(leave) = pacer.leave(target.url.origin(), deadline).await else { break };
+            let Some(leave) = pacer.acquire_permit(target.url.origin(), deadline).await else { break };
             let reply = self.send_once(door, target, call.clone(), deadline).await?;
             let Some(pause) = asked_pause(&reply) else {
-                leave.answered();
+                leave.record_response();
                 return Ok(reply);
             };
             let next = Instant::now() + pause;
             match door {
-                Door::Operator => leave.paused(pause),
+                EgressClass::Operator => leave.record_pause(pause),
                 // Other names share a foreign host, so one name must not pause requests for the others.
-                Door::Foreign | Door::Plain => leave.throttled(),
+                EgressClass::Foreign | EgressClass::Plain => leave.record_throttling(),
             }
             refused = Some(reply);
             if next >= deadline {
@@ -165,30 +186,36 @@ impl Egress {
             }
             sleep_until(next).await;
         }
-        refused.ok_or_else(|| Cause::Timeout.into())
+        refused.ok_or_else(|| SourceUnavailableError::Timeout.into())
     }
 
     /// Sends within the server's concurrency limit. The response time does not affect the limit: a gateway is fast for
     /// content that it stores, and slow for content that it must find.
-    async fn send_in_turn(
+    async fn send_paced(
         &self,
         pacer: &Pacer,
-        door: Door,
-        target: &Target,
-        call: Call,
+        door: EgressClass,
+        target: &AdmittedUrl,
+        call: EgressRequest,
         deadline: Instant,
-    ) -> Result<Reply, SendError> {
-        let leave = pacer.leave(target.url.origin(), deadline).await.ok_or(Cause::NoTurn)?;
+    ) -> Result<EgressResponse, SendError> {
+        let leave = pacer.acquire_permit(target.url.origin(), deadline).await.ok_or(SourceUnavailableError::NoTurn)?;
         let reply = self.send_once(door, target, call, deadline).await?;
         match asked_pause(&reply) {
-            Some(_) => leave.throttled(),
-            None => leave.answered_in_its_time(),
+            Some(_) => leave.record_throttling(),
+            None => leave.record_untimed_response(),
         }
         Ok(reply)
     }
 
-    async fn send_once(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
-        call.departure.leave();
+    async fn send_once(
+        &self,
+        door: EgressClass,
+        target: &AdmittedUrl,
+        call: EgressRequest,
+        deadline: Instant,
+    ) -> Result<EgressResponse, SendError> {
+        call.departure.record_sent();
         let client = self.clients.client(door, target.port);
         let mut request = client.request(call.method, target.url.clone()).headers(call.headers);
         if let Some(authority) = &target.authority {
@@ -199,16 +226,16 @@ impl Egress {
         }
         let head_deadline = deadline.min(deadline_in(self.clients.guard.config.head_timeout));
         let response = match timeout_at(head_deadline, request.send()).await {
-            Ok(sent) => sent.map_err(|e| SendError::of(&e))?,
-            Err(_) => return Err(Cause::Timeout.into()),
+            Ok(sent) => sent.map_err(|e| SendError::from_reqwest(&e))?,
+            Err(_) => return Err(SourceUnavailableError::Timeout.into()),
         };
         if !clresolve_core::mutant!("peer-unchecked") {
             self.clients.guard.judge_peer(door, &target.host, target.port, response.remote_addr())?;
         }
         if head_size(response.headers()) > HEAD_LIMIT {
-            return Err(Cause::Head.into());
+            return Err(SourceUnavailableError::Head.into());
         }
-        Ok(Reply { response, deadline })
+        Ok(EgressResponse { response, deadline })
     }
 }
 
@@ -219,7 +246,7 @@ impl fmt::Debug for Egress {
 }
 
 /// The pause that a server asks for, if any. A 503 without `Retry-After` does not ask for one.
-fn asked_pause(reply: &Reply) -> Option<Duration> {
+fn asked_pause(reply: &EgressResponse) -> Option<Duration> {
     let asked = reply.retry_after();
     match reply.status() {
         429 => Some(asked.unwrap_or(PAUSE)),
@@ -259,9 +286,9 @@ mod tests {
             let egress = Egress::new(EgressConfig { denied, ..EgressConfig::default() }).unwrap();
             let elsewhere = reqwest::Client::builder().no_proxy().resolve("a.example", address).build().unwrap();
             let port = address.port();
-            egress.clients.clients.lock().unwrap().insert((Door::Operator, port), elsewhere);
+            egress.clients.clients.lock().unwrap().insert((EgressClass::Operator, port), elsewhere);
             let url = Url::parse(&format!("http://a.example:{port}/")).unwrap();
-            let sent = egress.configured(&url, Call::get("*/*"), deadline_in(CONNECT_TIMEOUT));
+            let sent = egress.send_configured(&url, EgressRequest::get("*/*"), deadline_in(CONNECT_TIMEOUT));
             let (sent, _open) = tokio::join!(sent, answer());
             let observed = sent.map(|reply| reply.status()).map_err(|error| match error {
                 FetchError::Forbidden(forbidden) => forbidden.why,
@@ -289,11 +316,11 @@ mod tests {
         };
         let at_once = || {
             let pacer = egress.clients.pacer.as_ref().unwrap();
-            let leave = || pacer.leave(url.origin(), deadline_in(HOUR)).now_or_never().flatten();
+            let leave = || pacer.acquire_permit(url.origin(), deadline_in(HOUR)).now_or_never().flatten();
             std::iter::from_fn(leave).collect::<Vec<_>>().len()
         };
         for (time, left) in [(Duration::ZERO, 64), (HOUR / 60, 48)] {
-            let sent = egress.configured(&url, Call::get("*/*").patient(), deadline_in(HOUR));
+            let sent = egress.send_configured(&url, EgressRequest::get("*/*").with_retries(), deadline_in(HOUR));
             let (sent, _open) = tokio::join!(sent, answer_after(time));
             assert_eq!(sent.map(|reply| reply.status()), Ok(200));
             assert_eq!(at_once(), left, "after an answer that took {time:?}");

@@ -9,42 +9,42 @@ use reqwest::header::{self, HeaderMap, HeaderValue};
 use tokio::time::{Instant, timeout_at};
 
 use crate::body_budget::{BodyBudget, SHORT_BODY};
-use crate::decode::{DecodeError, Decoder};
-use clresolve_core::fetch::{Cause, FetchError};
+use crate::decode::{BodyDecodeError, BodyDecoder};
+use clresolve_core::fetch::{FetchError, SourceUnavailableError};
 
 /// Maximum bytes of header names and values in a response. Real responses have one or two KiB.
 pub const HEAD_LIMIT: usize = 32 << 10;
 
 /// An HTTP request.
 #[derive(Clone)]
-pub struct Call {
+pub struct EgressRequest {
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
-    pub(super) manners: Manners,
-    pub(super) departure: Departure,
+    pub(super) manners: PacingMode,
+    pub(super) departure: RequestSendTime,
 }
 
 /// When a request was sent, excluding the wait for a permit, which says nothing about the server. Clones share the
 /// value.
 #[derive(Clone, Debug, Default)]
-pub struct Departure(Arc<OnceLock<Instant>>);
+pub struct RequestSendTime(Arc<OnceLock<Instant>>);
 
-impl Departure {
+impl RequestSendTime {
     /// When the request was sent; `None` while it waits for a permit.
     pub fn time(&self) -> Option<Instant> {
         self.0.get().copied()
     }
 
     /// Records that the request is sent now, unless it was recorded before.
-    pub(super) fn leave(&self) {
+    pub(super) fn record_sent(&self) {
         self.0.get_or_init(Instant::now);
     }
 }
 
 /// How a call reacts to pacing and to a server's refusal, if requests are paced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manners {
+pub(super) enum PacingMode {
     /// The call is sent immediately.
     Hasty,
     /// The call waits for a permit. A refusal is its final response.
@@ -53,36 +53,36 @@ pub(super) enum Manners {
     Patient,
 }
 
-impl Call {
+impl EgressRequest {
     /// A GET request that accepts the media type `accept`.
     pub fn get(accept: &'static str) -> Self {
-        Self::hasty(Method::GET, None).with(header::ACCEPT, accept)
+        Self::unpaced(Method::GET, None).with_header(header::ACCEPT, accept)
     }
 
     /// A POST request with a JSON body.
     pub fn post_json(body: Bytes) -> Self {
-        Self::hasty(Method::POST, Some(body))
-            .with(header::CONTENT_TYPE, "application/json")
-            .with(header::ACCEPT, "application/json")
+        Self::unpaced(Method::POST, Some(body))
+            .with_header(header::CONTENT_TYPE, "application/json")
+            .with_header(header::ACCEPT, "application/json")
     }
 
     /// Accepts gzip.
     pub fn gzip(self) -> Self {
-        self.with(header::ACCEPT_ENCODING, "gzip")
+        self.with_header(header::ACCEPT_ENCODING, "gzip")
     }
 
     /// Makes the call wait for the pauses that a server asks for, if requests are paced.
     #[must_use]
-    pub fn patient(mut self) -> Self {
-        self.manners = Manners::Patient;
+    pub fn with_retries(mut self) -> Self {
+        self.manners = PacingMode::Patient;
         self
     }
 
     /// Makes the call wait for a permit, if requests are paced. A refusal is returned immediately, so that the caller
     /// can try another server with the same content. `departure` receives the time of sending.
     #[must_use]
-    pub fn in_turn(mut self, departure: Departure) -> Self {
-        self.manners = Manners::InTurn;
+    pub fn with_pacing(mut self, departure: RequestSendTime) -> Self {
+        self.manners = PacingMode::InTurn;
         self.departure = departure;
         self
     }
@@ -94,23 +94,23 @@ impl Call {
         self
     }
 
-    fn hasty(method: Method, body: Option<Bytes>) -> Self {
-        let (headers, manners, departure) = (HeaderMap::new(), Manners::Hasty, Departure::default());
+    fn unpaced(method: Method, body: Option<Bytes>) -> Self {
+        let (headers, manners, departure) = (HeaderMap::new(), PacingMode::Hasty, RequestSendTime::default());
         Self { method, headers, body, manners, departure }
     }
 
-    fn with(self, name: header::HeaderName, value: &'static str) -> Self {
+    fn with_header(self, name: header::HeaderName, value: &'static str) -> Self {
         self.header(name, HeaderValue::from_static(value))
     }
 }
 
 /// A response head. The body has not been read yet.
-pub struct Reply {
+pub struct EgressResponse {
     pub(super) response: reqwest::Response,
     pub(super) deadline: Instant,
 }
 
-impl Reply {
+impl EgressResponse {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
@@ -128,7 +128,7 @@ impl Reply {
     }
 
     /// The first `most` bytes of the body, or all of a shorter one. The rest is not read.
-    pub async fn beginning(self, most: usize) -> Result<Vec<u8>, FetchError> {
+    pub async fn read_beginning(self, most: usize) -> Result<Vec<u8>, FetchError> {
         let mut body = Vec::new();
         // A decoded piece may be longer than the bytes that are still needed.
         let mut pieces = self.into_body(most.saturating_mul(2))?;
@@ -156,7 +156,7 @@ impl Reply {
     pub fn into_body(self, limit: usize) -> Result<BodyStream, FetchError> {
         let codings = self.response.headers().get_all(header::CONTENT_ENCODING).iter();
         let codings = codings.map(|value| value.to_str().unwrap_or("unreadable"));
-        let decoder = Decoder::new(codings, limit).map_err(|e| of_decode(e, limit))?;
+        let decoder = BodyDecoder::new(codings, limit).map_err(|e| from_decode_error(e, limit))?;
         Ok(BodyStream {
             response: self.response,
             deadline: self.deadline,
@@ -167,14 +167,14 @@ impl Reply {
 
     /// The whole body, at most `limit` bytes. For short limits, or servers with a bounded number of requests.
     pub async fn bytes(self, limit: usize) -> Result<Bytes, FetchError> {
-        let expected = self.expected(limit)?;
+        let expected = self.max_decoded_length(limit)?;
         self.into_body(limit)?.collect(Vec::with_capacity(expected.min(SHORT_BODY)), usize::MAX).await.map(Bytes::from)
     }
 
     /// The whole body, at most `limit` bytes, within the server's `budget`. A body longer than [`SHORT_BODY`] waits for
     /// a reservation, and its connection stays open meanwhile.
     pub async fn bytes_within(self, limit: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
-        let (expected, deadline) = (self.expected(limit)?, self.deadline);
+        let (expected, deadline) = (self.max_decoded_length(limit)?, self.deadline);
         let mut stream = self.into_body(limit)?;
         let mut body = stream.collect(Vec::new(), SHORT_BODY).await?;
         if stream.has_ended() {
@@ -187,7 +187,7 @@ impl Reply {
 
     /// Maximum length of the decoded body: its `Content-Length` if it has one and no content coding, otherwise `limit`.
     /// A `Content-Length` beyond `limit` is refused.
-    fn expected(&self, limit: usize) -> Result<usize, FetchError> {
+    fn max_decoded_length(&self, limit: usize) -> Result<usize, FetchError> {
         let Some(length) = self.response.content_length() else { return Ok(limit) };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         match self.response.headers().get(header::CONTENT_ENCODING) {
@@ -203,7 +203,7 @@ pub struct BodyStream {
     response: reqwest::Response,
     deadline: Instant,
     /// `None` after the end of the body.
-    decoder: Option<Decoder>,
+    decoder: Option<BodyDecoder>,
     /// Bytes from the wire that have not been decoded yet.
     received: Bytes,
 }
@@ -234,24 +234,25 @@ impl BodyStream {
         };
         let limit = decoder.limit();
         if self.received.is_empty() {
-            let chunk = timeout_at(self.deadline, self.response.chunk()).await.map_err(|_| Cause::Timeout)?;
-            let Some(chunk) = chunk.map_err(|_| Cause::Truncated)? else {
-                let rest = decoder.finish().map_err(|e| of_decode(e, limit))?;
+            let chunk =
+                timeout_at(self.deadline, self.response.chunk()).await.map_err(|_| SourceUnavailableError::Timeout)?;
+            let Some(chunk) = chunk.map_err(|_| SourceUnavailableError::Truncated)? else {
+                let rest = decoder.finish().map_err(|e| from_decode_error(e, limit))?;
                 self.decoder = None;
                 return Ok(Some(rest));
             };
             self.received = chunk;
         }
         let portion = self.received.split_to(self.received.len().min(decoder.portion()));
-        decoder.push(portion).map(Some).map_err(|e| of_decode(e, limit))
+        decoder.push(portion).map(Some).map_err(|e| from_decode_error(e, limit))
     }
 }
 
-fn of_decode(error: DecodeError, limit: usize) -> FetchError {
+fn from_decode_error(error: BodyDecodeError, limit: usize) -> FetchError {
     match error {
-        DecodeError::Oversize => FetchError::Oversize { limit },
-        DecodeError::Truncated => Cause::Truncated.into(),
-        DecodeError::Coding => Cause::Encoding.into(),
+        BodyDecodeError::Oversize => FetchError::Oversize { limit },
+        BodyDecodeError::Truncated => SourceUnavailableError::Truncated.into(),
+        BodyDecodeError::Coding => SourceUnavailableError::Encoding.into(),
     }
 }
 

@@ -10,12 +10,12 @@ use url::{Origin, Url};
 use crate::Egress;
 use crate::body_budget::BodyBudget;
 use crate::config::{CONFIGURED, deadline_in};
-use crate::message::{Call, Reply};
-use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
+use crate::message::{EgressRequest, EgressResponse};
+use clresolve_core::fetch::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError};
 
 /// A client for one configured origin: plain `http` or `https`, no redirects, no proxy, no other origin.
 #[derive(Clone, Debug)]
-pub struct OperatorClient {
+pub struct SingleOriginClient {
     egress: Egress,
     origin: Origin,
     bodies: BodyBudget,
@@ -23,7 +23,7 @@ pub struct OperatorClient {
 
 /// A response to a JSON request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct BufferedResponse {
     /// The HTTP status.
     pub status: u16,
     /// The value of the `Date` header.
@@ -32,7 +32,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Answer {
+impl BufferedResponse {
     /// Whether the status is a success (2xx).
     pub const fn is_success(&self) -> bool {
         is_success(self.status)
@@ -48,7 +48,7 @@ impl Egress {
     ///
     /// # Errors
     /// [`EgressViolation`] if the URL is neither `http` nor `https`, or has no host.
-    pub fn operator(&self, endpoint: &Url) -> Result<OperatorClient, EgressViolation> {
+    pub fn single_origin_client(&self, endpoint: &Url) -> Result<SingleOriginClient, EgressViolation> {
         if !matches!(endpoint.scheme(), "http" | "https") {
             return Err(EgressViolation::Scheme);
         }
@@ -57,50 +57,59 @@ impl Egress {
         }
         let origin = endpoint.origin();
         let bodies = self.clients.bodies(&origin);
-        Ok(OperatorClient { egress: self.clone(), origin, bodies })
+        Ok(SingleOriginClient { egress: self.clone(), origin, bodies })
     }
 }
 
-impl OperatorClient {
+impl SingleOriginClient {
     /// Posts a JSON body.
     ///
     /// # Errors
-    /// [`FetchError::Oversize`] if the body of a success (2xx) has more than `cap` bytes, [`Cause::Timeout`]
-    /// after `limit` in all. Any other status is an answer.
-    pub async fn post_json(&self, url: &Url, body: Bytes, cap: usize, limit: Duration) -> Result<Answer, FetchError> {
-        let reply = self.send(url, Call::post_json(body).gzip().patient(), deadline_in(limit)).await?;
+    /// [`FetchError::Oversize`] if the body of a success (2xx) has more than `cap` bytes,
+    /// [`SourceUnavailableError::Timeout`] after `limit` in all. Any other status is an answer.
+    pub async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        limit: Duration,
+    ) -> Result<BufferedResponse, FetchError> {
+        let reply = self.send(url, EgressRequest::post_json(body).gzip().with_retries(), deadline_in(limit)).await?;
         let (status, date) = (reply.status(), reply.date());
         let body = reply.bytes_within(cap, &self.bodies).await;
         // The status of a refusal is more informative than a defect of its body.
         let body = if is_success(status) { body? } else { body.unwrap_or_default() };
-        Ok(Answer { status, date, body })
+        Ok(BufferedResponse { status, date, body })
     }
 
     /// Gets the body of a successful response, accepting the media type `accept`.
     ///
     /// # Errors
-    /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for any
-    /// status except 200.
+    /// [`FetchError::Oversize`] beyond `cap` bytes, [`SourceUnavailableError::Timeout`] after `limit` in all,
+    /// [`SourceUnavailableError::Status`] for any status except 200.
     pub async fn get(&self, url: &Url, accept: &'static str, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
-        whole_body(self.send(url, Call::get(accept), deadline_in(limit)).await?, cap, &self.bodies).await
+        read_success_body(self.send(url, EgressRequest::get(accept), deadline_in(limit)).await?, cap, &self.bodies)
+            .await
     }
 
     /// Sends `call` to a URL of the configured origin and waits for the response head.
     ///
     /// # Errors
     /// [`EgressViolation::OtherOrigin`] for another origin, otherwise the cause of the failure.
-    pub async fn send(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
+    pub async fn send(&self, url: &Url, call: EgressRequest, deadline: Instant) -> Result<EgressResponse, FetchError> {
         if url.origin() != self.origin {
-            return Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why: EgressViolation::OtherOrigin }.into());
+            return Err(
+                ForbiddenUrlError { hop: 0, target: CONFIGURED.to_owned(), why: EgressViolation::OtherOrigin }.into()
+            );
         }
-        self.egress.configured(url, call, deadline).await
+        self.egress.send_configured(url, call, deadline).await
     }
 }
 
 /// Reads the body of a response with status 200, within the server's `budget`.
-pub async fn whole_body(reply: Reply, cap: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
+pub async fn read_success_body(reply: EgressResponse, cap: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
     match reply.status() {
         200 => reply.bytes_within(cap, budget).await,
-        status => Err(Cause::Status(status).into()),
+        status => Err(SourceUnavailableError::Status(status).into()),
     }
 }

@@ -9,27 +9,27 @@ use clresolve_core::address::parse_host;
 
 /// `HOST:PORT`, as in `--allow-host`. The host is a name, or an IP literal in URL notation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct OriginSpec {
+pub struct HostPort {
     pub(super) host: Host<String>,
     pub(super) port: u16,
 }
 
-impl OriginSpec {
-    pub(super) fn is(&self, host: &Host<String>, port: u16) -> bool {
+impl HostPort {
+    pub(super) fn matches(&self, host: &Host<String>, port: u16) -> bool {
         self.host == *host && self.port == port
     }
 }
 
-impl FromStr for OriginSpec {
-    type Err = SpecError;
+impl FromStr for HostPort {
+    type Err = HostPortError;
 
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        let (host, port) = text.rsplit_once(':').ok_or(SpecError::Form("HOST:PORT, such as agent.example:8443"))?;
-        Ok(Self { host: parse_host(host).map_err(|_| SpecError::Host)?, port: parse_port(port)? })
+    fn from_str(text: &str) -> Result<Self, HostPortError> {
+        let (host, port) = text.rsplit_once(':').ok_or(HostPortError::Form("HOST:PORT, such as agent.example:8443"))?;
+        Ok(Self { host: parse_host(host).map_err(|_| HostPortError::Host)?, port: parse_port(port)? })
     }
 }
 
-impl fmt::Display for OriginSpec {
+impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
@@ -40,40 +40,41 @@ impl fmt::Display for OriginSpec {
 /// `Host`, SNI and the certificate check still use the first pair. The second pair may be private. The first pair then
 /// needs neither a public name nor an allowed port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ConnectTo {
-    pub(super) from: OriginSpec,
-    pub(super) target: OriginSpec,
+pub struct ConnectToRule {
+    pub(super) from: HostPort,
+    pub(super) target: HostPort,
 }
 
-impl FromStr for ConnectTo {
-    type Err = SpecError;
+impl FromStr for ConnectToRule {
+    type Err = HostPortError;
 
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        const FORM: SpecError = SpecError::Form("HOST:PORT:ADDR:PORT, such as agent.example:443:127.0.0.1:8443");
+    fn from_str(text: &str) -> Result<Self, HostPortError> {
+        const FORM: HostPortError =
+            HostPortError::Form("HOST:PORT:ADDR:PORT, such as agent.example:443:127.0.0.1:8443");
         let (host, rest) = text.split_once(':').ok_or(FORM)?;
         let (port, target) = rest.split_once(':').ok_or(FORM)?;
-        let from = OriginSpec { host: parse_host(host).map_err(|_| SpecError::Host)?, port: parse_port(port)? };
+        let from = HostPort { host: parse_host(host).map_err(|_| HostPortError::Host)?, port: parse_port(port)? };
         if !matches!(from.host, Host::Domain(_)) {
-            return Err(SpecError::Host);
+            return Err(HostPortError::Host);
         }
         Ok(Self {
             from,
-            target: target
-                .parse()
-                .map_err(|e| if e == SpecError::Form("HOST:PORT, such as agent.example:8443") { FORM } else { e })?,
+            target: target.parse().map_err(|e| {
+                if e == HostPortError::Form("HOST:PORT, such as agent.example:8443") { FORM } else { e }
+            })?,
         })
     }
 }
 
-impl fmt::Display for ConnectTo {
+impl fmt::Display for ConnectToRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.from, self.target)
     }
 }
 
-/// Why a text is not an [`OriginSpec`] or a [`ConnectTo`].
+/// Why a text is not an [`HostPort`] or a [`ConnectToRule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpecError {
+pub enum HostPortError {
     /// Parts are missing. Contains the expected form.
     #[error("expected {0}")]
     Form(&'static str),
@@ -85,37 +86,37 @@ pub enum SpecError {
     Port,
 }
 
-fn parse_port(text: &str) -> Result<u16, SpecError> {
-    text.parse().ok().filter(|&port| port != 0).ok_or(SpecError::Port)
+fn parse_port(text: &str) -> Result<u16, HostPortError> {
+    text.parse().ok().filter(|&port| port != 0).ok_or(HostPortError::Port)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn spec(text: &str) -> OriginSpec {
+    fn spec(text: &str) -> HostPort {
         text.parse().unwrap()
     }
 
     #[test]
     fn parses_origins_and_detours() {
-        assert_eq!(spec("Example.COM.:8443"), OriginSpec { host: Host::Domain("example.com".into()), port: 8443 });
+        assert_eq!(spec("Example.COM.:8443"), HostPort { host: Host::Domain("example.com".into()), port: 8443 });
         assert_eq!(spec("127.0.0.1:1").host, Host::<String>::Ipv4([127, 0, 0, 1].into()));
-        let detour: ConnectTo = "a.example:443:[::1]:9".parse().unwrap();
-        assert_eq!(detour, ConnectTo { from: spec("a.example:443"), target: spec("[::1]:9") });
-        let detour: ConnectTo = "a.example:443:localhost:9".parse().unwrap();
+        let detour: ConnectToRule = "a.example:443:[::1]:9".parse().unwrap();
+        assert_eq!(detour, ConnectToRule { from: spec("a.example:443"), target: spec("[::1]:9") });
+        let detour: ConnectToRule = "a.example:443:localhost:9".parse().unwrap();
         assert_eq!(detour.target, spec("localhost:9"));
 
         for text in ["", "a.example", "a.example:443", "a.example:443:b", "a.example:443:127.0.0.1"] {
             assert_eq!(
-                text.parse::<ConnectTo>(),
-                Err(SpecError::Form("HOST:PORT:ADDR:PORT, such as agent.example:443:127.0.0.1:8443")),
+                text.parse::<ConnectToRule>(),
+                Err(HostPortError::Form("HOST:PORT:ADDR:PORT, such as agent.example:443:127.0.0.1:8443")),
                 "{text}"
             );
         }
-        assert_eq!("127.0.0.1:443:127.0.0.1:9".parse::<ConnectTo>(), Err(SpecError::Host));
-        assert_eq!("a.example:0".parse::<OriginSpec>(), Err(SpecError::Port));
-        assert_eq!("a.example:65536".parse::<OriginSpec>(), Err(SpecError::Port));
-        assert_eq!("a b:1".parse::<OriginSpec>(), Err(SpecError::Host));
+        assert_eq!("127.0.0.1:443:127.0.0.1:9".parse::<ConnectToRule>(), Err(HostPortError::Host));
+        assert_eq!("a.example:0".parse::<HostPort>(), Err(HostPortError::Port));
+        assert_eq!("a.example:65536".parse::<HostPort>(), Err(HostPortError::Port));
+        assert_eq!("a b:1".parse::<HostPort>(), Err(HostPortError::Host));
     }
 }

@@ -36,17 +36,17 @@ const ANSWERS_TO_A_TRIAL: f64 = 64.0;
 
 /// The pace of each server. Cheap to clone; clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Pacer(Arc<Mutex<HashMap<Origin, Arc<Server>>>>);
+pub(crate) struct Pacer(Arc<Mutex<HashMap<Origin, Arc<PacedServer>>>>);
 
 /// The pace of one server, with notification of changes.
 #[derive(Default)]
-struct Server {
-    pace: Mutex<Pace>,
+struct PacedServer {
+    pace: Mutex<ServerPace>,
     changed: Notify,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Pace {
+struct ServerPace {
     at_once: f64,
     in_flight: u32,
     resting_until: Option<Instant>,
@@ -55,15 +55,15 @@ struct Pace {
     bears: Option<f64>,
 }
 
-impl Default for Pace {
+impl Default for ServerPace {
     fn default() -> Self {
         Self { at_once: MOST_AT_ONCE, in_flight: 0, resting_until: None, best: None, bears: None }
     }
 }
 
 /// A permit to send one request, released on drop.
-pub(crate) struct Leave {
-    server: Option<Arc<Server>>,
+pub(crate) struct SendPermit {
+    server: Option<Arc<PacedServer>>,
     began: Instant,
     /// Number of requests in flight when the permit was granted, including its own.
     in_flight: u32,
@@ -71,30 +71,32 @@ pub(crate) struct Leave {
 
 impl Pacer {
     /// Waits for a permit for `origin`; `None` if none is free by the deadline.
-    pub(crate) async fn leave(&self, origin: Origin, deadline: Instant) -> Option<Leave> {
-        let Some(server) = self.server(origin) else { return Some(Leave::granted(None, 1)) };
+    pub(crate) async fn acquire_permit(&self, origin: Origin, deadline: Instant) -> Option<SendPermit> {
+        let Some(server) = self.server(origin) else { return Some(SendPermit::granted(None, 1)) };
         loop {
             let changed = server.changed.notified();
-            let next = server.pace().begin(Instant::now());
+            let next = server.pace().try_begin(Instant::now());
             match next {
-                Next::Now { in_flight } => return Some(Leave::granted(Some(Arc::clone(&server)), in_flight)),
-                Next::At(time) if time >= deadline => return None,
-                Next::At(time) => sleep_until(time).await,
-                Next::AfterAnother => timeout_at(deadline, changed).await.ok()?,
+                NextSendTime::Now { in_flight } => {
+                    return Some(SendPermit::granted(Some(Arc::clone(&server)), in_flight));
+                }
+                NextSendTime::At(time) if time >= deadline => return None,
+                NextSendTime::At(time) => sleep_until(time).await,
+                NextSendTime::AfterAnother => timeout_at(deadline, changed).await.ok()?,
             }
         }
     }
 
     /// The longest remaining pause among the servers that paused within the last `past`. Zero if all of these pauses
     /// are over; `None` if no server paused.
-    pub(crate) fn rest(&self, past: Duration) -> Option<Duration> {
+    pub(crate) fn remaining_pause(&self, past: Duration) -> Option<Duration> {
         let now = Instant::now();
         let servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ends = servers.values().filter_map(|server| server.pace().resting_until).filter(|end| *end + past > now);
         ends.map(|end| end.saturating_duration_since(now)).max()
     }
 
-    fn server(&self, origin: Origin) -> Option<Arc<Server>> {
+    fn server(&self, origin: Origin) -> Option<Arc<PacedServer>> {
         let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if servers.len() >= MOST_SERVERS && !servers.contains_key(&origin) {
             return None;
@@ -103,15 +105,15 @@ impl Pacer {
     }
 }
 
-impl Server {
-    fn pace(&self) -> std::sync::MutexGuard<'_, Pace> {
+impl PacedServer {
+    fn pace(&self) -> std::sync::MutexGuard<'_, ServerPace> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// When the next request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Next {
+enum NextSendTime {
     /// Now. `in_flight` counts the requests in flight, including this one.
     Now {
         in_flight: u32,
@@ -120,16 +122,16 @@ enum Next {
     AfterAnother,
 }
 
-impl Pace {
-    fn begin(&mut self, now: Instant) -> Next {
+impl ServerPace {
+    fn try_begin(&mut self, now: Instant) -> NextSendTime {
         if let Some(end) = self.resting_until.filter(|end| *end > now) {
-            return Next::At(end);
+            return NextSendTime::At(end);
         }
         if f64::from(self.in_flight) >= self.at_once.floor() {
-            return Next::AfterAnother;
+            return NextSendTime::AfterAnother;
         }
         self.in_flight += 1;
-        Next::Now { in_flight: self.in_flight }
+        NextSendTime::Now { in_flight: self.in_flight }
     }
 
     /// Lowers the limit after a refusal of a request that was one of `when_sent` in flight when it was sent. Requests
@@ -137,7 +139,7 @@ impl Pace {
     /// limit would not measure the server: with few requests at a time, each halving would cost a refusal, and each
     /// refusal a pause. A server that refuses a single request does not do so because of concurrency, so `bears` stays
     /// unchanged.
-    fn go_slower(&mut self, when_sent: u32) {
+    fn lower_limit(&mut self, when_sent: u32) {
         let in_flight = when_sent.max(self.in_flight);
         if in_flight > 1 {
             self.at_once = self.at_once.min(f64::from(in_flight));
@@ -147,64 +149,64 @@ impl Pace {
     }
 
     /// Raises the limit by one per as many responses as requests are allowed at once.
-    fn go_on(&mut self) {
+    fn raise_limit(&mut self) {
         let is_trial = self.bears.is_some_and(|bears| self.at_once >= bears);
         let step = if is_trial { ANSWERS_TO_A_TRIAL } else { self.at_once };
         self.at_once = (self.at_once + 1.0 / step).min(MOST_AT_ONCE);
     }
 
-    fn rest(&mut self, when_sent: u32, pause: Duration, now: Instant) {
-        self.go_slower(when_sent);
+    fn start_pause(&mut self, when_sent: u32, pause: Duration, now: Instant) {
+        self.lower_limit(when_sent);
         self.resting_until = self.resting_until.max(Some(now + pause.min(LONGEST_PAUSE)));
     }
 
     /// Adjusts the limit after a response that took this long.
-    fn answered(&mut self, took: Duration) {
+    fn adjust_to_response(&mut self, took: Duration) {
         let best = self.best.map_or(took, |best| best.min(took));
         self.best = Some(best);
         if took > NEVER_SLOW && took > best * SLOW {
             self.at_once = (self.at_once * 0.75).max(1.0);
         } else {
-            self.go_on();
+            self.raise_limit();
         }
     }
 }
 
-impl Leave {
-    fn granted(server: Option<Arc<Server>>, in_flight: u32) -> Self {
+impl SendPermit {
+    fn granted(server: Option<Arc<PacedServer>>, in_flight: u32) -> Self {
         Self { server, began: Instant::now(), in_flight }
     }
 
     /// Records that the server asks for a pause. No request is sent to it during the pause.
-    pub(crate) fn paused(self, pause: Duration) {
+    pub(crate) fn record_pause(self, pause: Duration) {
         if let Some(server) = &self.server {
-            server.pace().rest(self.in_flight, pause, Instant::now());
+            server.pace().start_pause(self.in_flight, pause, Instant::now());
         }
     }
 
     /// Records that the server asks for fewer requests.
-    pub(crate) fn throttled(self) {
+    pub(crate) fn record_throttling(self) {
         if let Some(server) = &self.server {
-            server.pace().go_slower(self.in_flight);
+            server.pace().lower_limit(self.in_flight);
         }
     }
 
     /// Records a response whose duration is no sign of load.
-    pub(crate) fn answered_in_its_time(self) {
+    pub(crate) fn record_untimed_response(self) {
         if let Some(server) = &self.server {
-            server.pace().go_on();
+            server.pace().raise_limit();
         }
     }
 
     /// Records a response, and its duration as a sign of load.
-    pub(crate) fn answered(self) {
+    pub(crate) fn record_response(self) {
         if let Some(server) = &self.server {
-            server.pace().answered(self.began.elapsed());
+            server.pace().adjust_to_response(self.began.elapsed());
         }
     }
 }
 
-impl Drop for Leave {
+impl Drop for SendPermit {
     fn drop(&mut self) {
         if let Some(server) = &self.server {
             server.pace().in_flight -= 1;
@@ -234,17 +236,17 @@ mod tests {
     async fn requested_pause_applies_to_that_server_only() {
         let pacer = Pacer::default();
         let (one, other) = (|| origin("https://one.example"), || origin("https://other.example"));
-        pacer.leave(one(), later()).await.expect("it may be asked").paused(10 * SECOND);
-        assert_eq!(pacer.rest(Duration::ZERO), Some(10 * SECOND));
-        assert!(pacer.leave(one(), Instant::now() + 9 * SECOND).await.is_none());
-        assert!(pacer.leave(other(), later()).now_or_never().is_some());
+        pacer.acquire_permit(one(), later()).await.expect("it may be asked").record_pause(10 * SECOND);
+        assert_eq!(pacer.remaining_pause(Duration::ZERO), Some(10 * SECOND));
+        assert!(pacer.acquire_permit(one(), Instant::now() + 9 * SECOND).await.is_none());
+        assert!(pacer.acquire_permit(other(), later()).now_or_never().is_some());
         let began = Instant::now();
-        pacer.leave(one(), later()).await.expect("after the pause").answered();
+        pacer.acquire_permit(one(), later()).await.expect("after the pause").record_response();
         assert_eq!(began.elapsed(), 10 * SECOND);
-        assert_eq!(pacer.rest(Duration::ZERO), None);
-        assert_eq!(pacer.rest(SECOND), Some(Duration::ZERO), "it has rested a moment ago");
-        pacer.leave(one(), later()).await.expect("it may be asked").paused(3600 * SECOND);
-        assert_eq!(pacer.rest(Duration::ZERO), Some(LONGEST_PAUSE));
+        assert_eq!(pacer.remaining_pause(Duration::ZERO), None);
+        assert_eq!(pacer.remaining_pause(SECOND), Some(Duration::ZERO), "it has rested a moment ago");
+        pacer.acquire_permit(one(), later()).await.expect("it may be asked").record_pause(3600 * SECOND);
+        assert_eq!(pacer.remaining_pause(Duration::ZERO), Some(LONGEST_PAUSE));
     }
 
     #[tokio::test(start_paused = true)]
@@ -252,19 +254,27 @@ mod tests {
         let pacer = Pacer::default();
         let at_once = async || {
             let mut taken = Vec::new();
-            while let Some(Some(leave)) = pacer.leave(origin("https://one.example"), later()).now_or_never() {
+            while let Some(Some(leave)) = pacer.acquire_permit(origin("https://one.example"), later()).now_or_never() {
                 taken.push(leave);
             }
             taken.len()
         };
         assert_eq!(at_once().await, 64);
         for _ in 0..10 {
-            pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked").throttled();
+            pacer
+                .acquire_permit(origin("https://one.example"), later())
+                .await
+                .expect("it may be asked")
+                .record_throttling();
         }
-        assert_eq!(pacer.rest(Duration::ZERO), None);
+        assert_eq!(pacer.remaining_pause(Duration::ZERO), None);
         assert_eq!(at_once().await, 1);
         for _ in 0..20 {
-            pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked").answered();
+            pacer
+                .acquire_permit(origin("https://one.example"), later())
+                .await
+                .expect("it may be asked")
+                .record_response();
         }
         assert_eq!(at_once().await, 6);
     }
@@ -274,7 +284,7 @@ mod tests {
     async fn refused_concurrency_is_seldom_tried_again() {
         for answers_come_first in [false, true] {
             let pacer = Pacer::default();
-            let leave = async || pacer.leave(origin("https://one.example"), later()).now_or_never().flatten();
+            let leave = async || pacer.acquire_permit(origin("https://one.example"), later()).now_or_never().flatten();
             // The server accepts two concurrent requests.
             let ask = async || {
                 let mut taken = Vec::new();
@@ -283,8 +293,8 @@ mod tests {
                 }
                 let refused = taken.split_off(taken.len().min(2));
                 let (answered, refusals) = (taken.len(), refused.len());
-                let answer = || taken.into_iter().for_each(Leave::answered_in_its_time);
-                let refuse = || refused.into_iter().for_each(Leave::throttled);
+                let answer = || taken.into_iter().for_each(SendPermit::record_untimed_response);
+                let refuse = || refused.into_iter().for_each(SendPermit::record_throttling);
                 if answers_come_first {
                     answer();
                     refuse();
@@ -305,9 +315,9 @@ mod tests {
     }
 
     /// How many requests may be in flight after `refuse` has received `in_flight` permits, granted one after another.
-    async fn left_after(in_flight: usize, refuse: impl FnOnce(Vec<Leave>)) -> usize {
+    async fn left_after(in_flight: usize, refuse: impl FnOnce(Vec<SendPermit>)) -> usize {
         let pacer = Pacer::default();
-        let leave = async || pacer.leave(origin("https://one.example"), later()).now_or_never().flatten();
+        let leave = async || pacer.acquire_permit(origin("https://one.example"), later()).now_or_never().flatten();
         let mut sent = Vec::new();
         while sent.len() < in_flight {
             sent.push(leave().await.expect("it may be asked"));
@@ -324,13 +334,13 @@ mod tests {
     async fn one_refusal_halves_what_was_on_its_way_whichever_was_refused() {
         for (in_flight, half) in [(3, 1), (4, 2), (10, 5), (64, 32)] {
             for refused in [0, 1, in_flight / 2, in_flight - 1] {
-                let left = left_after(in_flight, |mut sent| sent.remove(refused).throttled()).await;
+                let left = left_after(in_flight, |mut sent| sent.remove(refused).record_throttling()).await;
                 assert_eq!(left, half, "{refused} of {in_flight}, while the others are on their way");
             }
-            let last_alone = |mut sent: Vec<Leave>| {
+            let last_alone = |mut sent: Vec<SendPermit>| {
                 let last = sent.pop().expect("the last one");
                 drop(sent);
-                last.throttled();
+                last.record_throttling();
             };
             assert_eq!(left_after(in_flight, last_alone).await, half, "the last of {in_flight}, after the others");
         }
@@ -338,10 +348,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_of_a_single_request_leaves_what_the_server_bears() {
-        let mut pace = Pace { bears: Some(2.0), ..Pace::default() };
-        pace.go_slower(1);
+        let mut pace = ServerPace { bears: Some(2.0), ..ServerPace::default() };
+        pace.lower_limit(1);
         assert_eq!((pace.bears, pace.at_once), (Some(2.0), MOST_AT_ONCE / 2.0));
-        pace.go_slower(4);
+        pace.lower_limit(4);
         assert_eq!(pace.bears, Some(3.0));
     }
 
@@ -349,9 +359,9 @@ mod tests {
     async fn slow_answers_without_load_keep_the_concurrency() {
         let pacer = Pacer::default();
         for took in [SECOND / 100, 20 * SECOND, 20 * SECOND] {
-            let leave = pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked");
+            let leave = pacer.acquire_permit(origin("https://one.example"), later()).await.expect("it may be asked");
             tokio::time::advance(took).await;
-            leave.answered_in_its_time();
+            leave.record_untimed_response();
         }
         let at_once = pacer.server(origin("https://one.example")).expect("a known server").pace().at_once;
         assert_eq!(at_once, MOST_AT_ONCE);
@@ -359,15 +369,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_becomes_slow_gets_fewer_requests_at_once() {
-        let mut pace = Pace::default();
-        pace.answered(SECOND / 10);
+        let mut pace = ServerPace::default();
+        pace.adjust_to_response(SECOND / 10);
         for _ in 0..20 {
-            pace.answered(SECOND);
+            pace.adjust_to_response(SECOND);
         }
         assert!(pace.at_once < 2.0, "{pace:?}");
-        let mut steady = Pace::default();
+        let mut steady = ServerPace::default();
         for _ in 0..20 {
-            steady.answered(SECOND);
+            steady.adjust_to_response(SECOND);
         }
         assert_eq!(steady.at_once, MOST_AT_ONCE);
     }
@@ -375,9 +385,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_waits_goes_on_when_another_request_ends_or_is_given_up() {
         let pacer = Pacer::default();
-        let leave = || pacer.leave(origin("https://one.example"), later());
+        let leave = || pacer.acquire_permit(origin("https://one.example"), later());
         for _ in 0..10 {
-            leave().await.expect("it may be asked").throttled();
+            leave().await.expect("it may be asked").record_throttling();
         }
         let only = leave().await.expect("one may go");
         let mut waiting = Box::pin(leave());

@@ -10,17 +10,17 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::guard::{DialError, Door};
-use crate::{CONFIGURED, Egress, OriginSpec};
-use clresolve_core::fetch::{Cause, FetchError, Forbidden};
+use crate::guard::{AddressLookupError, EgressClass};
+use crate::{CONFIGURED, Egress, HostPort};
+use clresolve_core::fetch::{FetchError, ForbiddenUrlError, SourceUnavailableError};
 
 /// The address of such a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamTo {
+pub enum StreamAddress {
     /// Plain TCP.
-    Plain(OriginSpec),
+    Plain(HostPort),
     /// TLS. The certificate must be valid for the host.
-    Tls(OriginSpec),
+    Tls(HostPort),
     /// A Unix socket on this machine.
     Unix(PathBuf),
 }
@@ -35,49 +35,49 @@ impl Egress {
     ///
     /// # Errors
     /// The address is a listener of this process, or it cannot be reached within the connect timeout.
-    pub async fn operator_stream(&self, to: &StreamTo) -> Result<Box<dyn ByteStream>, FetchError> {
+    pub async fn connect_stream(&self, to: &StreamAddress) -> Result<Box<dyn ByteStream>, FetchError> {
         let connected = async {
             match to {
-                StreamTo::Plain(origin) => Ok(Box::new(self.tcp(origin).await?) as Box<dyn ByteStream>),
-                StreamTo::Tls(origin) => self.tls(origin).await,
-                StreamTo::Unix(path) => unix(path).await,
+                StreamAddress::Plain(origin) => Ok(Box::new(self.connect_tcp(origin).await?) as Box<dyn ByteStream>),
+                StreamAddress::Tls(origin) => self.connect_tls(origin).await,
+                StreamAddress::Unix(path) => connect_unix(path).await,
             }
         };
         let limit = self.clients.guard.config.connect_timeout;
-        timeout(limit, connected).await.unwrap_or_else(|_| Err(Cause::Timeout.into()))
+        timeout(limit, connected).await.unwrap_or_else(|_| Err(SourceUnavailableError::Timeout.into()))
     }
 
-    async fn tls(&self, origin: &OriginSpec) -> Result<Box<dyn ByteStream>, FetchError> {
-        let failed = |error: &dyn std::fmt::Display| Cause::Tls(error.to_string());
+    async fn connect_tls(&self, origin: &HostPort) -> Result<Box<dyn ByteStream>, FetchError> {
+        let failed = |error: &dyn std::fmt::Display| SourceUnavailableError::Tls(error.to_string());
         let name = origin.host.to_string();
         let name = ServerName::try_from(name.trim_matches(['[', ']']).to_owned()).map_err(|error| failed(&error))?;
         let connector = TlsConnector::from(Arc::new(self.clients.tls().clone()));
-        let stream = connector.connect(name, self.tcp(origin).await?).await.map_err(|error| failed(&error))?;
+        let stream = connector.connect(name, self.connect_tcp(origin).await?).await.map_err(|error| failed(&error))?;
         Ok(Box::new(stream))
     }
 
     /// Connects to the first address that accepts. Each address is checked.
-    async fn tcp(&self, origin: &OriginSpec) -> Result<TcpStream, FetchError> {
-        let addresses = self.clients.guard.addresses(Door::Operator, &origin.host, origin.port).await;
+    async fn connect_tcp(&self, origin: &HostPort) -> Result<TcpStream, FetchError> {
+        let addresses = self.clients.guard.addresses(EgressClass::Operator, &origin.host, origin.port).await;
         let addresses: Vec<SocketAddr> = addresses.map_err(|error| match error {
-            DialError::Dns => FetchError::from(Cause::Dns),
-            DialError::Refused(why) => Forbidden { hop: 0, target: CONFIGURED.to_owned(), why }.into(),
+            AddressLookupError::Dns => FetchError::from(SourceUnavailableError::Dns),
+            AddressLookupError::Refused(why) => ForbiddenUrlError { hop: 0, target: CONFIGURED.to_owned(), why }.into(),
         })?;
-        let stream = TcpStream::connect(&addresses[..]).await.map_err(|_| Cause::Connect)?;
-        stream.set_nodelay(true).map_err(|_| Cause::Connect)?;
+        let stream = TcpStream::connect(&addresses[..]).await.map_err(|_| SourceUnavailableError::Connect)?;
+        stream.set_nodelay(true).map_err(|_| SourceUnavailableError::Connect)?;
         Ok(stream)
     }
 }
 
 #[cfg(unix)]
-async fn unix(path: &std::path::Path) -> Result<Box<dyn ByteStream>, FetchError> {
-    let stream = tokio::net::UnixStream::connect(path).await.map_err(|_| Cause::Connect)?;
+async fn connect_unix(path: &std::path::Path) -> Result<Box<dyn ByteStream>, FetchError> {
+    let stream = tokio::net::UnixStream::connect(path).await.map_err(|_| SourceUnavailableError::Connect)?;
     Ok(Box::new(stream))
 }
 
 #[cfg(not(unix))]
-async fn unix(_: &std::path::Path) -> Result<Box<dyn ByteStream>, FetchError> {
-    Err(Cause::Connect.into())
+async fn connect_unix(_: &std::path::Path) -> Result<Box<dyn ByteStream>, FetchError> {
+    Err(SourceUnavailableError::Connect.into())
 }
 
 #[cfg(test)]
@@ -95,21 +95,21 @@ mod tests {
     async fn stream_connects_to_its_address_but_no_own_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let to = StreamTo::Plain(address.to_string().parse().unwrap());
+        let to = StreamAddress::Plain(address.to_string().parse().unwrap());
         let egress = Egress::new(EgressConfig::default()).unwrap();
         let greet = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             stream.write_all(b"hello").await.unwrap();
         };
-        let (stream, ()) = tokio::join!(egress.operator_stream(&to), greet);
+        let (stream, ()) = tokio::join!(egress.connect_stream(&to), greet);
         let mut read = String::new();
         stream.unwrap().read_to_string(&mut read).await.unwrap();
         assert_eq!(read, "hello");
 
         let denied = EgressConfig { denied: vec![address], ..EgressConfig::default() };
-        let refused = Egress::new(denied).unwrap().operator_stream(&to).await.map(|_| ());
+        let refused = Egress::new(denied).unwrap().connect_stream(&to).await.map(|_| ());
         let why = EgressViolation::OwnListener;
-        assert_eq!(refused, Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why }.into()));
+        assert_eq!(refused, Err(ForbiddenUrlError { hop: 0, target: CONFIGURED.to_owned(), why }.into()));
     }
 
     /// A TLS server. Its certificate for `host` is its own trust root.
@@ -132,7 +132,7 @@ mod tests {
         for (host, is_trusted) in [("localhost", true), ("localhost", false), ("other.example", true)] {
             let (listener, tls, root) = tls_listener(host).await;
             let port = listener.local_addr().unwrap().port();
-            let to = StreamTo::Tls(format!("localhost:{port}").parse().unwrap());
+            let to = StreamAddress::Tls(format!("localhost:{port}").parse().unwrap());
             let extra_roots = if is_trusted { vec![root] } else { Vec::new() };
             let egress = Egress::new(EgressConfig { extra_roots, ..EgressConfig::default() }).unwrap();
             let greet = async {
@@ -141,13 +141,14 @@ mod tests {
                 stream.flush().await.ok()?;
                 Some(stream)
             };
-            let (opened, _open) = tokio::join!(egress.operator_stream(&to), greet);
+            let (opened, _open) = tokio::join!(egress.connect_stream(&to), greet);
             if host == "localhost" && is_trusted {
                 let mut read = [0; 5];
                 opened.unwrap().read_exact(&mut read).await.unwrap();
                 assert_eq!(&read, b"hello");
             } else {
-                let refused = matches!(opened.map(|_| ()), Err(FetchError::Unavailable(Cause::Tls(_))));
+                let refused =
+                    matches!(opened.map(|_| ()), Err(FetchError::Unavailable(SourceUnavailableError::Tls(_))));
                 assert!(refused, "{host} {is_trusted}");
             }
         }

@@ -1,4 +1,4 @@
-//! [`ForeignUrl`]: a URL that a third party chose, parsed only if its text is unambiguous.
+//! [`UntrustedUrl`]: a URL that a third party chose, parsed only if its text is unambiguous.
 //!
 //! The parser that browsers share (the WHATWG URL standard) repairs its input: it drops tabs and line ends, trims white
 //! space, reads `\` as `/`, and needs no `//` before a host. A person who reads a record, a checker that compares it
@@ -11,23 +11,23 @@ use clresolve_core::fetch::EgressViolation;
 
 /// An absolute URL that every parser reads alike. The guard decides whether it may be requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForeignUrl(Url);
+pub struct UntrustedUrl(Url);
 
-impl ForeignUrl {
+impl UntrustedUrl {
     /// Parses `text`, of at most `limit` bytes. A fragment is dropped, because it is never sent.
     pub fn parse(text: &str, limit: usize) -> Result<Self, EgressViolation> {
         check_text(text, limit)?;
-        Self::of(Url::parse(text).map_err(|_| EgressViolation::NotUrl)?, limit)
+        Self::from_url(Url::parse(text).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
     /// Resolves a `reference` from a response of this URL: absolute, `//host/path`, or a path.
     pub fn join(&self, reference: &str, limit: usize) -> Result<Self, EgressViolation> {
         check_text(reference, limit)?;
-        Self::of(self.0.join(reference).map_err(|_| EgressViolation::NotUrl)?, limit)
+        Self::from_url(self.0.join(reference).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
     /// A URL that this program built from already parsed parts.
-    pub fn made(url: Url) -> Self {
+    pub fn from_built_url(url: Url) -> Self {
         Self(url)
     }
 
@@ -41,7 +41,7 @@ impl ForeignUrl {
         self.0
     }
 
-    fn of(mut url: Url, limit: usize) -> Result<Self, EgressViolation> {
+    fn from_url(mut url: Url, limit: usize) -> Result<Self, EgressViolation> {
         url.set_fragment(None);
         // Escaping can make the URL longer than the text.
         if url.as_str().len() > limit { Err(EgressViolation::TooLong(limit)) } else { Ok(Self(url)) }
@@ -52,7 +52,7 @@ fn check_text(text: &str, limit: usize) -> Result<(), EgressViolation> {
     if text.len() > limit {
         return Err(EgressViolation::TooLong(limit));
     }
-    if (text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') || !shows_its_host(text))
+    if (text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') || !has_host_slashes(text))
         && !clresolve_core::mutant!("urls-are-repaired")
     {
         return Err(EgressViolation::Disguised);
@@ -62,7 +62,7 @@ fn check_text(text: &str, limit: usize) -> Result<(), EgressViolation> {
 
 /// Whether a text that names a host has exactly two slashes before it. Parsers also read `https:host`, `https:/host`,
 /// `https:///host` and `///host` as URLs of `host`.
-fn shows_its_host(text: &str) -> bool {
+fn has_host_slashes(text: &str) -> bool {
     let after_scheme = ["https:", "http:"]
         .iter()
         .find_map(|scheme| text.get(..scheme.len()).filter(|start| start.eq_ignore_ascii_case(scheme)))
@@ -80,7 +80,7 @@ mod tests {
     const LIMIT: usize = 64;
 
     fn parse(text: &str) -> Result<String, EgressViolation> {
-        ForeignUrl::parse(text, LIMIT).map(|url| url.into_url().to_string())
+        UntrustedUrl::parse(text, LIMIT).map(|url| url.into_url().to_string())
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn joins_references_under_the_same_rules() {
-        let base = ForeignUrl::parse("https://a.example/b/c", LIMIT).unwrap();
+        let base = UntrustedUrl::parse("https://a.example/b/c", LIMIT).unwrap();
         let join = |reference: &str| base.join(reference, LIMIT).map(|url| url.into_url().to_string());
         for (reference, expected) in [
             ("d", "https://a.example/b/d"),

@@ -1,4 +1,4 @@
-//! The cost limits of a walk: [`Budget`], and the [`Bound`] that a walk exceeded.
+//! The cost limits of a walk: [`DagWalkBudget`], and the [`DagWalkLimit`] that a walk exceeded.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::id::MAX_DIGEST_BYTES;
 
 /// The cost limits of a walk. A walk that exceeds one fails; it never returns a shortened result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct DagWalkBudget {
     /// Maximum number of distinct blocks.
     pub blocks: usize,
     /// Maximum length of a block, in bytes. The specifications ask publishers to stay within 2 MiB.
@@ -22,7 +22,7 @@ pub struct Budget {
     pub visits: usize,
 }
 
-impl Budget {
+impl DagWalkBudget {
     /// Largest block that a client must expect under the trustless gateway specification.
     pub const MAX_BLOCK_BYTES: usize = 2 << 20;
     /// Maximum depth of a file. A balanced tree with 174 links per node contains 2^60 bytes in 6 levels; narrow trees
@@ -31,7 +31,7 @@ impl Budget {
 
     /// The budget for an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any
     /// size.
-    pub const fn card() -> Self {
+    pub const fn for_card() -> Self {
         Self {
             blocks: 1024,
             block_size: Self::MAX_BLOCK_BYTES,
@@ -43,7 +43,7 @@ impl Budget {
     }
 
     /// The budget for `clresolve cat`: 64 MiB, in chunks of 1 KiB or more.
-    pub const fn cat() -> Self {
+    pub const fn for_cat() -> Self {
         Self {
             blocks: 1 << 17,
             block_size: Self::MAX_BLOCK_BYTES,
@@ -58,31 +58,31 @@ impl Budget {
 /// An exceeded bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Bound {
-    /// [`Budget::block_size`].
+pub enum DagWalkLimit {
+    /// [`DagWalkBudget::block_size`].
     BlockSize,
-    /// [`Budget::blocks`].
+    /// [`DagWalkBudget::blocks`].
     Blocks,
     /// The header of a CAR is longer than 32 KiB.
     CarHeader,
-    /// [`Budget::dag_bytes`].
+    /// [`DagWalkBudget::dag_bytes`].
     DagBytes,
-    /// [`Budget::depth`].
+    /// [`DagWalkBudget::depth`].
     Depth,
     /// A shard has more than 1024 buckets.
     Fanout,
     /// An identity CID contains more than [`MAX_DIGEST_BYTES`].
     InlineContent,
-    /// [`PathError::TooLong`](crate::PathError::TooLong) or
-    /// [`PathError::TooManySegments`](crate::PathError::TooManySegments).
+    /// [`ContentPathError::TooLong`](crate::ContentPathError::TooLong) or
+    /// [`ContentPathError::TooManySegments`](crate::ContentPathError::TooManySegments).
     Path,
     /// Shards are nested in more levels than the hash has bits for.
     ShardDepth,
-    /// [`Budget::visits`].
+    /// [`DagWalkBudget::visits`].
     Visits,
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for DagWalkLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BlockSize => f.write_str("the size of one block"),

@@ -1,45 +1,45 @@
 //! Builds UnixFS graphs and CARs with SHA-256 and balanced files, as common importers do. An import profile sets the
 //! rest.
 //!
-//! A [`Walk`](super::Walk) can read everything that is built here. The input comes from this program's own user, who
-//! publishes it, so it has no budgets.
+//! A [`DagWalk`](super::DagWalk) can read everything that is built here. The input comes from this program's own user,
+//! who publishes it, so it has no budgets.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::hamt::{HASH_MURMUR3_X64_64, HashPath, prefix_width};
+use super::hamt::{HASH_MURMUR3_X64_64, HamtHashPath, prefix_width};
 use super::{ContentId, varint};
 
 /// Blocks by their CID.
-pub type Blocks = BTreeMap<ContentId, Bytes>;
+pub type BlocksByCid = BTreeMap<ContentId, Bytes>;
 
 /// Maximum number of links of a file node. Importers have used this number since 2014.
 const FILE_WIDTH: usize = 174;
 
-/// The layout of files and directories that [`tree`] builds.
+/// The layout of files and directories that [`build_tree`] builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct DagLayout {
     /// Chunk size of a file in bytes; 0 counts as 1.
     pub chunk: usize,
     /// A directory with more entries than this is sharded.
     pub shard_above: usize,
     /// Buckets of a shard.
-    pub fanout: Fanout,
+    pub fanout: HamtFanout,
 }
 
 /// Chunks of 1 MiB, as in the UnixFS profile of 2025, and no sharding.
-impl Default for Layout {
+impl Default for DagLayout {
     fn default() -> Self {
-        Self { chunk: ImportProfile::UnixfsV1.chunk(), shard_above: usize::MAX, fanout: Fanout::DEFAULT }
+        Self { chunk: IpfsImportProfile::UnixfsV1.chunk_size(), shard_above: usize::MAX, fanout: HamtFanout::DEFAULT }
     }
 }
 
 /// The number of buckets of a shard: a power of two from 8 to 1024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fanout(u64);
+pub struct HamtFanout(u64);
 
-impl Fanout {
+impl HamtFanout {
     /// The fanout that all importers use.
     pub const DEFAULT: Self = Self(256);
     /// The smallest fanout, with which a few entries already need nested shards.
@@ -54,16 +54,16 @@ impl Fanout {
 /// Builds a directory tree from files by path. Paths are names joined by `/`.
 ///
 /// A path that is both a file and a directory becomes a directory. Names are not checked.
-pub fn tree(files: &BTreeMap<String, Bytes>, layout: Layout) -> (ContentId, Blocks) {
-    let mut dag = Dag::default();
+pub fn build_tree(files: &BTreeMap<String, Bytes>, layout: DagLayout) -> (ContentId, BlocksByCid) {
+    let mut dag = DagBuilder::default();
     let paths = files.iter().map(|(path, bytes)| (path.as_str(), bytes)).collect();
-    let root = dag.subtree(paths, layout);
+    let root = dag.add_subtree(paths, layout);
     (root.cid, dag.into_blocks())
 }
 
 /// How importers turn files into blocks (IPIP-499).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ImportProfile {
+pub enum IpfsImportProfile {
     /// `unixfs-v1-2025`: CIDv1, raw leaves, chunks of 1 MiB.
     #[default]
     UnixfsV1,
@@ -71,7 +71,7 @@ pub enum ImportProfile {
     UnixfsV0,
 }
 
-impl ImportProfile {
+impl IpfsImportProfile {
     /// Every profile.
     pub const ALL: [Self; 2] = [Self::UnixfsV1, Self::UnixfsV0];
 
@@ -84,7 +84,7 @@ impl ImportProfile {
     }
 
     /// Chunk size of a file in bytes.
-    pub const fn chunk(self) -> usize {
+    pub const fn chunk_size(self) -> usize {
         match self {
             Self::UnixfsV1 => 1 << 20,
             Self::UnixfsV0 => 256 << 10,
@@ -94,7 +94,7 @@ impl ImportProfile {
 
 /// A built node, with the values that a link to it states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Built {
+pub struct BuiltDagNode {
     /// The node's CID.
     pub cid: ContentId,
     /// Bytes of all blocks from this node down, for Tsize.
@@ -104,81 +104,83 @@ pub struct Built {
 }
 
 /// Entries of a directory, by name.
-pub type Entries = BTreeMap<String, Built>;
+pub type DirectoryEntries = BTreeMap<String, BuiltDagNode>;
 
 /// A set of blocks under construction.
 #[derive(Clone, Debug, Default)]
-pub struct Dag {
-    blocks: Blocks,
-    profile: ImportProfile,
+pub struct DagBuilder {
+    blocks: BlocksByCid,
+    profile: IpfsImportProfile,
 }
 
-impl Dag {
+impl DagBuilder {
     /// An empty set, whose nodes will follow an import profile.
-    pub fn of(profile: ImportProfile) -> Self {
-        Self { blocks: Blocks::new(), profile }
+    pub fn with_profile(profile: IpfsImportProfile) -> Self {
+        Self { blocks: BlocksByCid::new(), profile }
     }
 
     /// Adds a raw block.
-    pub fn raw(&mut self, bytes: impl Into<Bytes>) -> Built {
+    pub fn add_raw_block(&mut self, bytes: impl Into<Bytes>) -> BuiltDagNode {
         let bytes = bytes.into();
-        let cid = ContentId::raw_of(&bytes);
+        let cid = ContentId::from_raw_block(&bytes);
         let size = bytes.len() as u64;
         self.blocks.insert(cid, bytes);
-        Built { cid, tsize: size, file_size: size }
+        BuiltDagNode { cid, tsize: size, file_size: size }
     }
 
     /// Adds a file in chunks of `chunk` bytes: a single leaf if one is enough, otherwise a balanced tree over leaves.
-    pub fn file(&mut self, bytes: &[u8], chunk: usize) -> Built {
-        let mut level: Vec<Built> = bytes.chunks(chunk.max(1)).map(|part| self.leaf(part)).collect();
+    pub fn add_file(&mut self, bytes: &[u8], chunk: usize) -> BuiltDagNode {
+        let mut level: Vec<BuiltDagNode> = bytes.chunks(chunk.max(1)).map(|part| self.add_leaf(part)).collect();
         if level.is_empty() {
-            return self.leaf(b"");
+            return self.add_leaf(b"");
         }
         while level.len() > 1 {
-            level = level.chunks(FILE_WIDTH).map(|children| self.file_node(children)).collect();
+            level = level.chunks(FILE_WIDTH).map(|children| self.add_file_node(children)).collect();
         }
         level[0]
     }
 
-    fn leaf(&mut self, bytes: &[u8]) -> Built {
-        if self.profile == ImportProfile::UnixfsV1 {
-            return self.raw(Bytes::copy_from_slice(bytes));
+    fn add_leaf(&mut self, bytes: &[u8]) -> BuiltDagNode {
+        if self.profile == IpfsImportProfile::UnixfsV1 {
+            return self.add_raw_block(Bytes::copy_from_slice(bytes));
         }
         let file_size = bytes.len() as u64;
-        let mut data = Message::default().number(UNIXFS_TYPE, TYPE_FILE);
+        let mut data = ProtobufWriter::default().with_number(UNIXFS_TYPE, TYPE_FILE);
         if !bytes.is_empty() {
-            data = data.bytes(UNIXFS_DATA, bytes);
+            data = data.with_bytes(UNIXFS_DATA, bytes);
         }
-        Built { file_size, ..self.node(&[], data.number(UNIXFS_FILE_SIZE, file_size)) }
+        BuiltDagNode { file_size, ..self.add_node(&[], data.with_number(UNIXFS_FILE_SIZE, file_size)) }
     }
 
-    fn file_node(&mut self, children: &[Built]) -> Built {
+    fn add_file_node(&mut self, children: &[BuiltDagNode]) -> BuiltDagNode {
         let file_size = children.iter().map(|child| child.file_size).sum();
-        let mut data = Message::default().number(UNIXFS_TYPE, TYPE_FILE).number(UNIXFS_FILE_SIZE, file_size);
+        let mut data =
+            ProtobufWriter::default().with_number(UNIXFS_TYPE, TYPE_FILE).with_number(UNIXFS_FILE_SIZE, file_size);
         for child in children {
-            data = data.number(UNIXFS_BLOCK_SIZE, child.file_size);
+            data = data.with_number(UNIXFS_BLOCK_SIZE, child.file_size);
         }
         let links: Vec<_> = children.iter().map(|child| (String::new(), *child)).collect();
-        Built { file_size, ..self.node(&links, data) }
+        BuiltDagNode { file_size, ..self.add_node(&links, data) }
     }
 
     /// Adds a plain directory.
-    pub fn directory(&mut self, entries: &Entries) -> Built {
+    pub fn add_directory(&mut self, entries: &DirectoryEntries) -> BuiltDagNode {
         let links: Vec<_> = entries.iter().map(|(name, entry)| (name.clone(), *entry)).collect();
-        self.node(&links, Message::default().number(UNIXFS_TYPE, TYPE_DIRECTORY))
+        self.add_node(&links, ProtobufWriter::default().with_number(UNIXFS_TYPE, TYPE_DIRECTORY))
     }
 
     /// Adds a sharded directory.
     ///
     /// # Panics
     /// If two names have the same 64-bit hash.
-    pub fn hamt(&mut self, entries: &Entries, fanout: Fanout) -> Built {
-        let hashed = entries.iter().map(|(name, entry)| (HashPath::of(name), name.as_str(), *entry)).collect();
-        self.shard(hashed, fanout.0)
+    pub fn add_hamt_directory(&mut self, entries: &DirectoryEntries, fanout: HamtFanout) -> BuiltDagNode {
+        let hashed =
+            entries.iter().map(|(name, entry)| (HamtHashPath::from_name(name), name.as_str(), *entry)).collect();
+        self.add_shard(hashed, fanout.0)
     }
 
-    fn shard(&mut self, entries: Vec<(HashPath, &str, Built)>, fanout: u64) -> Built {
-        let mut buckets: BTreeMap<u64, Vec<(HashPath, &str, Built)>> = BTreeMap::new();
+    fn add_shard(&mut self, entries: Vec<(HamtHashPath, &str, BuiltDagNode)>, fanout: u64) -> BuiltDagNode {
+        let mut buckets: BTreeMap<u64, Vec<(HamtHashPath, &str, BuiltDagNode)>> = BTreeMap::new();
         for (mut path, name, entry) in entries {
             let index = path.next_index(fanout).expect("no two names of a sample have the same 64-bit hash");
             buckets.entry(index).or_default().push((path, name, entry));
@@ -189,62 +191,66 @@ impl Dag {
             .into_iter()
             .map(|(index, bucket)| match bucket[..] {
                 [(_, name, entry)] => (format!("{index:0width$X}{name}"), entry),
-                _ => (format!("{index:0width$X}"), self.shard(bucket, fanout)),
+                _ => (format!("{index:0width$X}"), self.add_shard(bucket, fanout)),
             })
             .collect();
-        let data = Message::default()
-            .number(UNIXFS_TYPE, TYPE_HAMT_SHARD)
-            .bytes(UNIXFS_DATA, &bitfield)
-            .number(UNIXFS_HASH_TYPE, HASH_MURMUR3_X64_64)
-            .number(UNIXFS_FANOUT, fanout);
-        self.node(&links, data)
+        let data = ProtobufWriter::default()
+            .with_number(UNIXFS_TYPE, TYPE_HAMT_SHARD)
+            .with_bytes(UNIXFS_DATA, &bitfield)
+            .with_number(UNIXFS_HASH_TYPE, HASH_MURMUR3_X64_64)
+            .with_number(UNIXFS_FANOUT, fanout);
+        self.add_node(&links, data)
     }
 
-    fn node(&mut self, links: &[(String, Built)], data: Message) -> Built {
-        let mut node = Message::default();
+    fn add_node(&mut self, links: &[(String, BuiltDagNode)], data: ProtobufWriter) -> BuiltDagNode {
+        let mut node = ProtobufWriter::default();
         for (name, child) in links {
-            let link = Message::default()
-                .bytes(LINK_HASH, &child.cid.to_bytes())
-                .bytes(LINK_NAME, name.as_bytes())
-                .number(LINK_TSIZE, child.tsize);
-            node = node.bytes(NODE_LINKS, &link.0);
+            let link = ProtobufWriter::default()
+                .with_bytes(LINK_HASH, &child.cid.to_bytes())
+                .with_bytes(LINK_NAME, name.as_bytes())
+                .with_number(LINK_TSIZE, child.tsize);
+            node = node.with_bytes(NODE_LINKS, &link.0);
         }
-        let block = node.bytes(NODE_DATA, &data.0).0;
+        let block = node.with_bytes(NODE_DATA, &data.0).0;
         let cid = match self.profile {
-            ImportProfile::UnixfsV1 => ContentId::dag_pb_of(&block),
-            ImportProfile::UnixfsV0 => ContentId::v0_of(&block),
+            IpfsImportProfile::UnixfsV1 => ContentId::from_dag_pb_block(&block),
+            IpfsImportProfile::UnixfsV0 => ContentId::v0_from_block(&block),
         };
         let tsize = block.len() as u64 + links.iter().map(|(_, child)| child.tsize).sum::<u64>();
         self.blocks.insert(cid, Bytes::from(block));
-        Built { cid, tsize, file_size: 0 }
+        BuiltDagNode { cid, tsize, file_size: 0 }
     }
 
-    fn subtree(&mut self, files: Vec<(&str, &Bytes)>, layout: Layout) -> Built {
-        let mut entries = Entries::new();
+    fn add_subtree(&mut self, files: Vec<(&str, &Bytes)>, layout: DagLayout) -> BuiltDagNode {
+        let mut entries = DirectoryEntries::new();
         let mut inner: BTreeMap<&str, Vec<(&str, &Bytes)>> = BTreeMap::new();
         for (path, bytes) in files {
             match path.split_once('/') {
                 Some((name, rest)) => inner.entry(name).or_default().push((rest, bytes)),
                 None => {
-                    entries.insert(path.to_owned(), self.file(bytes, layout.chunk));
+                    entries.insert(path.to_owned(), self.add_file(bytes, layout.chunk));
                 }
             }
         }
         for (name, files) in inner {
-            let built = self.subtree(files, layout);
+            let built = self.add_subtree(files, layout);
             entries.insert(name.to_owned(), built);
         }
-        if entries.len() > layout.shard_above { self.hamt(&entries, layout.fanout) } else { self.directory(&entries) }
+        if entries.len() > layout.shard_above {
+            self.add_hamt_directory(&entries, layout.fanout)
+        } else {
+            self.add_directory(&entries)
+        }
     }
 
     /// All blocks built so far.
-    pub fn into_blocks(self) -> Blocks {
+    pub fn into_blocks(self) -> BlocksByCid {
         self.blocks
     }
 }
 
 /// Writes a CARv1 with one root.
-pub fn car<'a>(root: &ContentId, blocks: impl IntoIterator<Item = (&'a ContentId, &'a Bytes)>) -> Vec<u8> {
+pub fn write_car<'a>(root: &ContentId, blocks: impl IntoIterator<Item = (&'a ContentId, &'a Bytes)>) -> Vec<u8> {
     let mut header = b"\xa2\x65roots\x81\xd8\x2a".to_vec();
     let cid = root.to_bytes();
     // A byte string of up to 255 bytes. Inside tag 42, a zero byte precedes the CID.
@@ -261,7 +267,7 @@ pub fn car<'a>(root: &ContentId, blocks: impl IntoIterator<Item = (&'a ContentId
 }
 
 fn write_frame(parts: &[&[u8]], out: &mut Vec<u8>) {
-    varint::write(parts.iter().map(|part| part.len() as u64).sum(), out);
+    varint::write_varint(parts.iter().map(|part| part.len() as u64).sum(), out);
     for part in parts {
         out.extend_from_slice(part);
     }
@@ -294,17 +300,17 @@ const TYPE_HAMT_SHARD: u64 = 5;
 
 /// A protobuf message under construction.
 #[derive(Default)]
-struct Message(Vec<u8>);
+struct ProtobufWriter(Vec<u8>);
 
-impl Message {
-    fn number(mut self, field: u64, value: u64) -> Self {
-        varint::write(field << 3, &mut self.0);
-        varint::write(value, &mut self.0);
+impl ProtobufWriter {
+    fn with_number(mut self, field: u64, value: u64) -> Self {
+        varint::write_varint(field << 3, &mut self.0);
+        varint::write_varint(value, &mut self.0);
         self
     }
 
-    fn bytes(mut self, field: u64, value: &[u8]) -> Self {
-        varint::write(field << 3 | 2, &mut self.0);
+    fn with_bytes(mut self, field: u64, value: &[u8]) -> Self {
+        varint::write_varint(field << 3 | 2, &mut self.0);
         write_frame(&[value], &mut self.0);
         self
     }
@@ -313,42 +319,48 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Budget, ContentPath, cat_car};
+    use crate::{ContentPath, DagWalkBudget, read_file_from_car};
 
     #[test]
     fn empty_directories_and_files_have_their_well_known_cids() {
-        let mut dag = Dag::default();
-        let directory = dag.directory(&Entries::new()).cid;
+        let mut dag = DagBuilder::default();
+        let directory = dag.add_directory(&DirectoryEntries::new()).cid;
         assert_eq!(directory.to_string(), "bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354");
-        let file = dag.file(b"", 10).cid;
+        let file = dag.add_file(b"", 10).cid;
         assert_eq!(file.to_string(), "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku");
     }
 
     #[test]
     fn the_profile_of_2015_makes_the_cids_that_everybody_knows() {
-        let mut dag = Dag::of(ImportProfile::UnixfsV0);
-        let chunk = ImportProfile::UnixfsV0.chunk();
-        assert_eq!(dag.directory(&Entries::new()).cid.to_string(), "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
-        assert_eq!(dag.file(b"", chunk).cid.to_string(), "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH");
-        let file = dag.file(b"hello world\n", chunk);
+        let mut dag = DagBuilder::with_profile(IpfsImportProfile::UnixfsV0);
+        let chunk = IpfsImportProfile::UnixfsV0.chunk_size();
+        assert_eq!(
+            dag.add_directory(&DirectoryEntries::new()).cid.to_string(),
+            "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn"
+        );
+        assert_eq!(dag.add_file(b"", chunk).cid.to_string(), "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH");
+        let file = dag.add_file(b"hello world\n", chunk);
         assert_eq!(file.cid.to_string(), "QmT78zSuBmuS4z925WZfrqQ1qHaJ56DQaTfyMUF7F8ff5o");
-        let long = dag.file(&vec![7; chunk + 1], chunk);
-        let root = dag.directory(&Entries::from([("a".to_owned(), file), ("b".to_owned(), long)]));
+        let long = dag.add_file(&vec![7; chunk + 1], chunk);
+        let root = dag.add_directory(&DirectoryEntries::from([("a".to_owned(), file), ("b".to_owned(), long)]));
         let blocks = dag.into_blocks();
-        let car = Bytes::from(car(&root.cid, &blocks));
-        let path = ContentPath::literal("b").unwrap();
-        assert_eq!(cat_car(root.cid, &path, Budget::cat(), car).unwrap().bytes, vec![7; chunk + 1]);
+        let car = Bytes::from(write_car(&root.cid, &blocks));
+        let path = ContentPath::parse_literal("b").unwrap();
+        assert_eq!(
+            read_file_from_car(root.cid, &path, DagWalkBudget::for_cat(), car).unwrap().bytes,
+            vec![7; chunk + 1]
+        );
     }
 
     #[test]
     fn a_file_is_as_deep_as_it_must_be() {
-        let mut dag = Dag::default();
+        let mut dag = DagBuilder::default();
         let content: Vec<u8> = (0..=u8::MAX).cycle().take(FILE_WIDTH * FILE_WIDTH + 1).collect();
-        let root = dag.file(&content, 1);
+        let root = dag.add_file(&content, 1);
         assert_eq!(root.file_size, content.len() as u64);
         let blocks = dag.into_blocks();
-        let car = Bytes::from(car(&root.cid, &blocks));
-        let proven = cat_car(root.cid, &ContentPath::default(), Budget::cat(), car).unwrap();
+        let car = Bytes::from(write_car(&root.cid, &blocks));
+        let proven = read_file_from_car(root.cid, &ContentPath::default(), DagWalkBudget::for_cat(), car).unwrap();
         assert_eq!(proven.bytes, content);
     }
 
@@ -361,13 +373,13 @@ mod tests {
 
     #[test]
     fn only_readable_fanouts_exist() {
-        assert_eq!(Fanout::new(256), Some(Fanout::DEFAULT));
-        assert!([0, 1, 4, 100, 2048].into_iter().all(|buckets| Fanout::new(buckets).is_none()));
+        assert_eq!(HamtFanout::new(256), Some(HamtFanout::DEFAULT));
+        assert!([0, 1, 4, 100, 2048].into_iter().all(|buckets| HamtFanout::new(buckets).is_none()));
     }
 
     fn name() -> impl proptest::strategy::Strategy<Value = String> {
         proptest::strategy::Strategy::prop_filter("[a-zé€%. ]{1,6}(/[a-z]{1,2}){0,2}", "a path", |name| {
-            ContentPath::literal(name).is_ok()
+            ContentPath::parse_literal(name).is_ok()
         })
     }
 
@@ -382,12 +394,12 @@ mod tests {
             bits in 3_u32..=10,
         ) {
             let files: BTreeMap<_, _> = files.into_iter().map(|(path, bytes)| (path, Bytes::from(bytes))).collect();
-            let fanout = Fanout::new(1 << bits).unwrap();
-            let (root, blocks) = tree(&files, Layout { chunk, shard_above, fanout });
-            let car = Bytes::from(car(&root, &blocks));
+            let fanout = HamtFanout::new(1 << bits).unwrap();
+            let (root, blocks) = build_tree(&files, DagLayout { chunk, shard_above, fanout });
+            let car = Bytes::from(write_car(&root, &blocks));
             for (path, bytes) in &files {
                 let is_directory = files.keys().any(|other| other.starts_with(&format!("{path}/")));
-                let outcome = cat_car(root, &ContentPath::literal(path).unwrap(), Budget::card(), car.clone());
+                let outcome = read_file_from_car(root, &ContentPath::parse_literal(path).unwrap(), DagWalkBudget::for_card(), car.clone());
                 match outcome {
                     Ok(proven) => proptest::prop_assert_eq!(&proven.bytes, bytes),
                     Err(error) => proptest::prop_assert!(is_directory, "{}: {}", path, error),

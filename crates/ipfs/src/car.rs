@@ -1,7 +1,7 @@
 //! CAR: many blocks in one response.
 //!
-//! Nothing in a CAR is trusted. Its roots and its order are ignored, and a block counts only once a [`Walk`] wants it
-//! and its hash matches. A complete walk stops reading, so junk or an endless tail after the needed blocks costs
+//! Nothing in a CAR is trusted. Its roots and its order are ignored, and a block counts only once a [`DagWalk`] wants
+//! it and its hash matches. A complete walk stops reading, so junk or an endless tail after the needed blocks costs
 //! nothing.
 
 use std::collections::HashMap;
@@ -9,29 +9,34 @@ use std::collections::HashMap;
 use bytes::{Buf, Bytes, BytesMut};
 use multihash::Multihash;
 
-use super::budget::{Bound, Budget};
-use super::error::WalkError;
-use super::id::{ContentId, MAX_DIGEST_BYTES, Parts};
+use super::budget::{DagWalkBudget, DagWalkLimit};
+use super::error::DagWalkError;
+use super::id::{CidParts, ContentId, MAX_DIGEST_BYTES};
 use super::path::ContentPath;
 use super::protobuf::set_once;
 use super::varint::{self, VarintError};
-use super::walk::{Proven, Walk};
+use super::walk::{DagWalk, VerifiedFile};
 
 /// Reads the file at `path` below `root` from a complete CAR.
 ///
 /// # Errors
-/// The error of the walk; [`WalkError::Incomplete`] if the CAR lacks a block.
-pub fn cat_car(root: ContentId, path: &ContentPath, budget: Budget, car: Bytes) -> Result<Proven, WalkError> {
-    let mut walk = Walk::new(root, path, budget);
-    CarFeed::new(&budget, budget.dag_bytes).push(&mut walk, car)?;
+/// The error of the walk; [`DagWalkError::Incomplete`] if the CAR lacks a block.
+pub fn read_file_from_car(
+    root: ContentId,
+    path: &ContentPath,
+    budget: DagWalkBudget,
+    car: Bytes,
+) -> Result<VerifiedFile, DagWalkError> {
+    let mut walk = DagWalk::new(root, path, budget);
+    CarBlockFeed::new(&budget, budget.dag_bytes).push(&mut walk, car)?;
     walk.finish()
 }
 
-/// Parses the chunks of one CAR into blocks for a [`Walk`]. Other sources may feed the same walk.
+/// Parses the chunks of one CAR into blocks for a [`DagWalk`]. Other sources may feed the same walk.
 ///
 /// Blocks that the walk does not want yet are kept, unhashed, while there is room.
 #[derive(Debug)]
-pub struct CarFeed {
+pub struct CarBlockFeed {
     reader: CarReader,
     waiting: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
     /// Bytes still available for kept blocks.
@@ -40,38 +45,38 @@ pub struct CarFeed {
 
 /// Whether to continue reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum CarFeedProgress {
     /// The walk has taken a block, and the data already read may contain the next one.
     Moved,
     /// The walk wants a block that the data already read does not contain.
     Wanting,
-    /// The walk has ended: stop reading and call [`Walk::finish`].
+    /// The walk has ended: stop reading and call [`DagWalk::finish`].
     Over,
 }
 
-impl CarFeed {
+impl CarBlockFeed {
     /// A feed that has read nothing yet, for walks within `budget`. It keeps at most `room` bytes of blocks that are
     /// not wanted yet, and drops further ones. A CAR whose blocks are in walk order needs no room.
-    pub fn new(budget: &Budget, room: usize) -> Self {
-        Self { reader: CarReader::new(CarLimits::of(budget)), waiting: HashMap::new(), room }
+    pub fn new(budget: &DagWalkBudget, room: usize) -> Self {
+        Self { reader: CarReader::new(CarLimits::from_budget(budget)), waiting: HashMap::new(), room }
     }
 
     /// Reads the next bytes of the CAR, and supplies the walk with every block in them that it wants.
     ///
     /// # Errors
-    /// See [`CarFeed::step`].
-    pub fn push(&mut self, walk: &mut Walk, chunk: Bytes) -> Result<Progress, WalkError> {
+    /// See [`CarBlockFeed::supply_wanted_block`].
+    pub fn push(&mut self, walk: &mut DagWalk, chunk: Bytes) -> Result<CarFeedProgress, DagWalkError> {
         self.read(chunk);
         loop {
-            match self.step(walk)? {
-                Progress::Moved => {}
+            match self.supply_wanted_block(walk)? {
+                CarFeedProgress::Moved => {}
                 progress => return Ok(progress),
             }
         }
     }
 
-    /// Reads the next bytes of the CAR. Before reading further bytes, call [`CarFeed::step`] until the walk no longer
-    /// moves.
+    /// Reads the next bytes of the CAR. Before reading further bytes, call [`CarBlockFeed::supply_wanted_block`] until
+    /// the walk no longer moves.
     pub fn read(&mut self, chunk: Bytes) {
         self.reader.push(chunk);
     }
@@ -80,13 +85,13 @@ impl CarFeed {
     /// source may feed the walk between steps.
     ///
     /// # Errors
-    /// Only errors caused by this CAR: [`WalkError::BadCar`], [`WalkError::CarLimit`], [`WalkError::HashMismatch`]. The
-    /// walk is unchanged.
-    pub fn step(&mut self, walk: &mut Walk) -> Result<Progress, WalkError> {
-        let Some(wanted) = walk.wanted().map(ContentId::multihash) else { return Ok(Progress::Over) };
-        let Some(block) = self.block(walk, &wanted)? else { return Ok(Progress::Wanting) };
+    /// Only errors caused by this CAR: [`DagWalkError::BadCar`], [`DagWalkError::CarLimit`],
+    /// [`DagWalkError::HashMismatch`]. The walk is unchanged.
+    pub fn supply_wanted_block(&mut self, walk: &mut DagWalk) -> Result<CarFeedProgress, DagWalkError> {
+        let Some(wanted) = walk.wanted_block().map(ContentId::multihash) else { return Ok(CarFeedProgress::Over) };
+        let Some(block) = self.take_wanted_block(walk, &wanted)? else { return Ok(CarFeedProgress::Wanting) };
         walk.supply(block)?;
-        Ok(Progress::Moved)
+        Ok(CarFeedProgress::Moved)
     }
 
     /// Bytes buffered of an incomplete section.
@@ -95,22 +100,26 @@ impl CarFeed {
     }
 
     /// The block with the hash `wanted`, if it was kept or can be read now.
-    fn block(&mut self, walk: &Walk, wanted: &Multihash<MAX_DIGEST_BYTES>) -> Result<Option<Bytes>, CarError> {
+    fn take_wanted_block(
+        &mut self,
+        walk: &DagWalk,
+        wanted: &Multihash<MAX_DIGEST_BYTES>,
+    ) -> Result<Option<Bytes>, CarError> {
         if let Some(kept) = self.waiting.remove(wanted) {
             self.room += kept.len();
             return Ok(Some(kept));
         }
-        while let Some(section) = self.reader.section()? {
+        while let Some(section) = self.reader.next_section()? {
             if section.cid.multihash() == *wanted {
                 return Ok(Some(section.block));
             }
-            self.keep(walk, section);
+            self.keep_block(walk, section);
         }
         Ok(None)
     }
 
     /// Keeps a block that is not wanted yet, while there is room.
-    fn keep(&mut self, walk: &Walk, Section { cid, block }: Section) {
+    fn keep_block(&mut self, walk: &DagWalk, CarSection { cid, block }: CarSection) {
         let hash = cid.multihash();
         if walk.has(&cid) || self.waiting.contains_key(&hash) || block.len() > self.room {
             return;
@@ -138,14 +147,14 @@ pub struct CarLimits {
 }
 
 impl CarLimits {
-    fn of(budget: &Budget) -> Self {
+    fn from_budget(budget: &DagWalkBudget) -> Self {
         Self { block_size: budget.block_size, bytes: budget.dag_bytes, sections: budget.visits }
     }
 }
 
 /// One block of a CAR. Whether it matches its CID has not been verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
+pub struct CarSection {
     /// The CID that the CAR states for the block.
     pub cid: ContentId,
     /// The bytes of the block.
@@ -159,7 +168,7 @@ pub struct Section {
 pub struct CarReader {
     limits: CarLimits,
     buffer: BytesMut,
-    state: NextPart,
+    state: CarParserState,
     bytes: usize,
     sections: usize,
     failure: Option<CarError>,
@@ -167,7 +176,7 @@ pub struct CarReader {
 
 /// The part of the CAR to parse next.
 #[derive(Clone, Copy, Debug)]
-enum NextPart {
+enum CarParserState {
     Header,
     /// The fixed fields of a CARv2.
     Envelope,
@@ -189,14 +198,14 @@ enum NextPart {
 impl CarReader {
     /// A parser without input.
     pub fn new(limits: CarLimits) -> Self {
-        Self { limits, buffer: BytesMut::new(), state: NextPart::Header, bytes: 0, sections: 0, failure: None }
+        Self { limits, buffer: BytesMut::new(), state: CarParserState::Header, bytes: 0, sections: 0, failure: None }
     }
 
-    /// Appends the next bytes. Before the next push, call [`CarReader::section`] until it returns `None`.
+    /// Appends the next bytes. Before the next push, call [`CarReader::next_section`] until it returns `None`.
     ///
     /// Bytes after an error or after the end of the envelope are dropped.
     pub fn push(&mut self, chunk: Bytes) {
-        if self.failure.is_some() || matches!(self.state, NextPart::Sections { left: Some(0) }) {
+        if self.failure.is_some() || matches!(self.state, CarParserState::Sections { left: Some(0) }) {
             return;
         }
         if self.buffer.is_empty() {
@@ -210,7 +219,7 @@ impl CarReader {
     ///
     /// # Errors
     /// What is wrong with the CAR. Later calls return the same error.
-    pub fn section(&mut self) -> Result<Option<Section>, CarError> {
+    pub fn next_section(&mut self) -> Result<Option<CarSection>, CarError> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -222,24 +231,24 @@ impl CarReader {
     /// Whether the input so far is a complete CAR, which ends between two sections.
     pub fn is_whole(&self) -> bool {
         match self.state {
-            NextPart::Sections { left: Some(left) } => left == 0,
-            NextPart::Sections { left: None } => self.buffer.is_empty(),
+            CarParserState::Sections { left: Some(left) } => left == 0,
+            CarParserState::Sections { left: None } => self.buffer.is_empty(),
             _ => false,
         }
     }
 
-    fn read(&mut self) -> Result<Option<Section>, CarError> {
+    fn read(&mut self) -> Result<Option<CarSection>, CarError> {
         loop {
             let moved = match self.state {
-                NextPart::Header => self.read_header()?,
-                NextPart::Envelope => self.read_envelope()?,
-                NextPart::Padding { left, payload } => self.skip_padding(left, payload)?,
-                NextPart::InnerHeader { payload } => self.read_inner_header(payload)?,
-                NextPart::Sections { left: Some(0) } => return Ok(None),
-                NextPart::Sections { left } => match self.read_section(left)? {
-                    Read::Section(section) => return Ok(Some(section)),
-                    Read::Skipped => true,
-                    Read::Nothing => false,
+                CarParserState::Header => self.read_header()?,
+                CarParserState::Envelope => self.read_envelope()?,
+                CarParserState::Padding { left, payload } => self.skip_padding(left, payload)?,
+                CarParserState::InnerHeader { payload } => self.read_inner_header(payload)?,
+                CarParserState::Sections { left: Some(0) } => return Ok(None),
+                CarParserState::Sections { left } => match self.read_section(left)? {
+                    CarReadOutcome::Section(section) => return Ok(Some(section)),
+                    CarReadOutcome::Skipped => true,
+                    CarReadOutcome::Nothing => false,
                 },
             };
             if !moved {
@@ -249,10 +258,12 @@ impl CarReader {
     }
 
     fn read_header(&mut self) -> Result<bool, CarError> {
-        let Some(header) = self.read_frame(MAX_HEADER_BYTES, Bound::CarHeader, usize::MAX)? else { return Ok(false) };
+        let Some(header) = self.read_frame(MAX_HEADER_BYTES, DagWalkLimit::CarHeader, usize::MAX)? else {
+            return Ok(false);
+        };
         self.state = match header_version(&header).map_err(CarError::Malformed)? {
-            1 => NextPart::Sections { left: None },
-            2 => NextPart::Envelope,
+            1 => CarParserState::Sections { left: None },
+            2 => CarParserState::Envelope,
             _ => return Err(CarError::Malformed("the version is neither 1 nor 2")),
         };
         Ok(true)
@@ -268,14 +279,14 @@ impl CarReader {
         let mut fields = self.buffer.split_to(BYTES).freeze();
         self.count_bytes(BYTES)?;
         fields.advance(16);
-        let offset = usize::try_from(fields.get_u64_le()).map_err(|_| CarError::Limit(Bound::DagBytes))?;
-        let payload = usize::try_from(fields.get_u64_le()).map_err(|_| CarError::Limit(Bound::DagBytes))?;
+        let offset = usize::try_from(fields.get_u64_le()).map_err(|_| CarError::Limit(DagWalkLimit::DagBytes))?;
+        let payload = usize::try_from(fields.get_u64_le()).map_err(|_| CarError::Limit(DagWalkLimit::DagBytes))?;
         let left =
             offset.checked_sub(self.bytes).ok_or(CarError::Malformed("the CARv1 begins inside the CARv2 header"))?;
         if left > self.limits.bytes {
-            return Err(CarError::Limit(Bound::DagBytes));
+            return Err(CarError::Limit(DagWalkLimit::DagBytes));
         }
-        self.state = NextPart::Padding { left, payload };
+        self.state = CarParserState::Padding { left, payload };
         Ok(true)
     }
 
@@ -283,52 +294,54 @@ impl CarReader {
         let skipped = left.min(self.buffer.len());
         self.count_bytes(skipped)?;
         self.buffer.advance(skipped);
-        self.state = NextPart::Padding { left: left - skipped, payload };
+        self.state = CarParserState::Padding { left: left - skipped, payload };
         if left > skipped {
             return Ok(false);
         }
-        self.state = NextPart::InnerHeader { payload };
+        self.state = CarParserState::InnerHeader { payload };
         Ok(true)
     }
 
     fn read_inner_header(&mut self, payload: usize) -> Result<bool, CarError> {
         let before = self.bytes;
-        let Some(header) = self.read_frame(MAX_HEADER_BYTES, Bound::CarHeader, payload)? else { return Ok(false) };
+        let Some(header) = self.read_frame(MAX_HEADER_BYTES, DagWalkLimit::CarHeader, payload)? else {
+            return Ok(false);
+        };
         if header_version(&header).map_err(CarError::Malformed)? != 1 {
             return Err(CarError::Malformed("the payload of a CARv2 is not a CARv1"));
         }
-        self.state = NextPart::Sections { left: Some(payload - (self.bytes - before)) };
+        self.state = CarParserState::Sections { left: Some(payload - (self.bytes - before)) };
         Ok(true)
     }
 
-    fn read_section(&mut self, left: Option<usize>) -> Result<Read, CarError> {
+    fn read_section(&mut self, left: Option<usize>) -> Result<CarReadOutcome, CarError> {
         let before = self.bytes;
         let longest = self.limits.block_size.saturating_add(MAX_CID_BYTES);
-        let Some(section) = self.read_frame(longest, Bound::BlockSize, left.unwrap_or(usize::MAX))? else {
-            return Ok(Read::Nothing);
+        let Some(section) = self.read_frame(longest, DagWalkLimit::BlockSize, left.unwrap_or(usize::MAX))? else {
+            return Ok(CarReadOutcome::Nothing);
         };
-        self.state = NextPart::Sections { left: left.map(|left| left - (self.bytes - before)) };
+        self.state = CarParserState::Sections { left: left.map(|left| left - (self.bytes - before)) };
         self.sections += 1;
         if self.sections > self.limits.sections {
-            return Err(CarError::Limit(Bound::Visits));
+            return Err(CarError::Limit(DagWalkLimit::Visits));
         }
-        let (parts, block) = Parts::split(&section).map_err(CarError::Malformed)?;
+        let (parts, block) = CidParts::parse_prefix(&section).map_err(CarError::Malformed)?;
         if parts.is_oversized() {
             return Err(CarError::Malformed("the digest of a section is too long"));
         }
         if block.len() > self.limits.block_size {
-            return Err(CarError::Limit(Bound::BlockSize));
+            return Err(CarError::Limit(DagWalkLimit::BlockSize));
         }
-        Ok(match parts.admit() {
-            Ok(cid) => Read::Section(Section { cid, block: section.slice_ref(block) }),
-            Err(_) => Read::Skipped,
+        Ok(match parts.into_content_id() {
+            Ok(cid) => CarReadOutcome::Section(CarSection { cid, block: section.slice_ref(block) }),
+            Err(_) => CarReadOutcome::Skipped,
         })
     }
 
     /// Takes a length and that many bytes; `None` until all of them have arrived. `room` is the number of bytes left in
     /// the envelope.
-    fn read_frame(&mut self, longest: usize, bound: Bound, room: usize) -> Result<Option<Bytes>, CarError> {
-        let (length, rest) = match varint::split(&self.buffer) {
+    fn read_frame(&mut self, longest: usize, bound: DagWalkLimit, room: usize) -> Result<Option<Bytes>, CarError> {
+        let (length, rest) = match varint::split_varint(&self.buffer) {
             Ok(split) => split,
             Err(VarintError::Truncated) => return Ok(None),
             Err(VarintError::Invalid) => return Err(CarError::Malformed("a length is padded or too large")),
@@ -355,16 +368,16 @@ impl CarReader {
     fn count_bytes(&mut self, more: usize) -> Result<(), CarError> {
         self.bytes = self.bytes.saturating_add(more);
         if self.bytes > self.limits.bytes && !mutant!("endless-car") {
-            Err(CarError::Limit(Bound::DagBytes))
+            Err(CarError::Limit(DagWalkLimit::DagBytes))
         } else {
             Ok(())
         }
     }
 }
 
-enum Read {
+enum CarReadOutcome {
     Nothing,
-    Section(Section),
+    Section(CarSection),
     Skipped,
 }
 
@@ -373,13 +386,13 @@ enum Read {
 pub enum CarError {
     /// The CAR exceeds [`CarLimits`].
     #[error("the CAR exceeds the limit on {0}")]
-    Limit(Bound),
+    Limit(DagWalkLimit),
     /// The data is not a CAR.
     #[error("not a CAR: {0}")]
     Malformed(&'static str),
 }
 
-impl From<CarError> for WalkError {
+impl From<CarError> for DagWalkError {
     fn from(error: CarError) -> Self {
         match error {
             CarError::Limit(bound) => Self::CarLimit(bound),
@@ -390,14 +403,14 @@ impl From<CarError> for WalkError {
 
 /// The version in a header. A header is a DAG-CBOR map of `roots` and `version`.
 fn header_version(header: &[u8]) -> Result<u64, &'static str> {
-    let mut cbor = Cbor { rest: header };
+    let mut cbor = CborParser { rest: header };
     let mut roots = None;
     let mut version = None;
-    for _ in 0..cbor.length_of(Cbor::MAP)? {
-        let key_length = cbor.length_of(Cbor::TEXT)?;
+    for _ in 0..cbor.read_argument(CborParser::MAP)? {
+        let key_length = cbor.read_argument(CborParser::TEXT)?;
         match cbor.take(key_length)? {
             b"roots" => set_once(&mut roots, cbor.skip_links()?)?,
-            b"version" => set_once(&mut version, cbor.length_of(Cbor::NUMBER)?)?,
+            b"version" => set_once(&mut version, cbor.read_argument(CborParser::NUMBER)?)?,
             _ => return Err("the header has an unknown field"),
         }
     }
@@ -408,11 +421,11 @@ fn header_version(header: &[u8]) -> Result<u64, &'static str> {
 }
 
 /// A parser for the part of CBOR that CAR headers use.
-struct Cbor<'a> {
+struct CborParser<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Cbor<'a> {
+impl<'a> CborParser<'a> {
     const NUMBER: u8 = 0;
     const BYTES: u8 = 2;
     const TEXT: u8 = 3;
@@ -424,18 +437,18 @@ impl<'a> Cbor<'a> {
 
     fn skip_links(&mut self) -> Result<(), &'static str> {
         // Each iteration consumes at least two bytes of the header or fails, so a false length does no harm.
-        for _ in 0..self.length_of(Self::LIST)? {
-            if self.length_of(Self::TAG)? != Self::LINK {
+        for _ in 0..self.read_argument(Self::LIST)? {
+            if self.read_argument(Self::TAG)? != Self::LINK {
                 return Err("a root is not a CID");
             }
-            let length = self.length_of(Self::BYTES)?;
+            let length = self.read_argument(Self::BYTES)?;
             self.take(length)?;
         }
         Ok(())
     }
 
     /// The argument of the next item, whose major type must be `kind`.
-    fn length_of(&mut self, kind: u8) -> Result<u64, &'static str> {
+    fn read_argument(&mut self, kind: u8) -> Result<u64, &'static str> {
         let first = self.take(1)?[0];
         if first >> 5 != kind {
             return Err("the header is not a map of roots and version");
@@ -461,41 +474,41 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::build::{Blocks, Layout, car, tree};
+    use crate::build::{BlocksByCid, DagLayout, build_tree, write_car};
 
     const PATH: &str = "agents/card.json";
 
-    fn sample() -> (ContentId, Blocks) {
+    fn sample() -> (ContentId, BlocksByCid) {
         let files = BTreeMap::from([
             (PATH.to_owned(), Bytes::from("{\"name\": \"summarizeagent.eth\"}".repeat(20))),
             ("agents/other.json".to_owned(), Bytes::from("[]")),
         ]);
-        tree(&files, Layout { chunk: 100, ..Layout::default() })
+        build_tree(&files, DagLayout { chunk: 100, ..DagLayout::default() })
     }
 
-    fn start(root: ContentId) -> (Walk, CarFeed) {
-        let budget = Budget::card();
-        (Walk::new(root, &ContentPath::parse(PATH).unwrap(), budget), CarFeed::new(&budget, budget.dag_bytes))
+    fn start(root: ContentId) -> (DagWalk, CarBlockFeed) {
+        let budget = DagWalkBudget::for_card();
+        (DagWalk::new(root, &ContentPath::parse(PATH).unwrap(), budget), CarBlockFeed::new(&budget, budget.dag_bytes))
     }
 
-    fn cat(root: ContentId, car: Vec<u8>) -> Result<Bytes, WalkError> {
+    fn cat(root: ContentId, car: Vec<u8>) -> Result<Bytes, DagWalkError> {
         let path = ContentPath::parse(PATH).unwrap();
-        cat_car(root, &path, Budget::card(), Bytes::from(car)).map(|proven| proven.bytes)
+        read_file_from_car(root, &path, DagWalkBudget::for_card(), Bytes::from(car)).map(|proven| proven.bytes)
     }
 
     fn reader() -> CarReader {
         CarReader::new(CarLimits { block_size: 100, bytes: 1000, sections: 3 })
     }
 
-    fn read(car: &[u8]) -> Result<Option<Section>, CarError> {
+    fn read(car: &[u8]) -> Result<Option<CarSection>, CarError> {
         let mut reader = reader();
         reader.push(Bytes::copy_from_slice(car));
-        reader.section()
+        reader.next_section()
     }
 
     /// A CAR without blocks.
     fn header() -> Vec<u8> {
-        car(&ContentId::raw_of(b""), [])
+        write_car(&ContentId::from_raw_block(b""), [])
     }
 
     fn in_version_2(car: &[u8], padding: usize) -> Vec<u8> {
@@ -512,7 +525,7 @@ mod tests {
     #[test]
     fn chunks_of_any_size_give_the_same() {
         let (root, blocks) = sample();
-        let whole = car(&root, &blocks);
+        let whole = write_car(&root, &blocks);
         let expected = cat(root, whole.clone()).unwrap();
         for form in [whole.clone(), in_version_2(&whole, 0), in_version_2(&whole, 7)] {
             for size in [1, 2, 7, 64, 10_000] {
@@ -521,7 +534,7 @@ mod tests {
                     .chunks(size)
                     .map(|chunk| feed.push(&mut walk, Bytes::copy_from_slice(chunk)).unwrap())
                     .collect();
-                assert_eq!(pushed.last(), Some(&Progress::Over));
+                assert_eq!(pushed.last(), Some(&CarFeedProgress::Over));
                 assert_eq!(walk.finish().unwrap().bytes, expected);
             }
         }
@@ -531,28 +544,28 @@ mod tests {
     fn a_step_gives_the_walk_one_block() {
         let (root, blocks) = sample();
         let (mut walk, mut feed) = start(root);
-        feed.read(Bytes::from(car(&root, &blocks)));
+        feed.read(Bytes::from(write_car(&root, &blocks)));
         for count in 1..blocks.len() {
-            assert_eq!((feed.step(&mut walk), walk.blocks()), (Ok(Progress::Moved), count));
+            assert_eq!((feed.supply_wanted_block(&mut walk), walk.block_count()), (Ok(CarFeedProgress::Moved), count));
         }
-        assert_eq!(feed.step(&mut walk), Ok(Progress::Over), "the other file is not wanted");
+        assert_eq!(feed.supply_wanted_block(&mut walk), Ok(CarFeedProgress::Over), "the other file is not wanted");
     }
 
     #[test]
     fn reading_stops_when_the_walk_is_complete() {
         let (root, blocks) = sample();
-        let mut long = car(&root, &blocks);
+        let mut long = write_car(&root, &blocks);
         long.extend([0xff; 100]);
         let (mut walk, mut feed) = start(root);
-        assert_eq!(feed.push(&mut walk, Bytes::from(long)), Ok(Progress::Over));
-        assert_eq!(feed.push(&mut walk, Bytes::from(vec![0xff; 100])), Ok(Progress::Over));
+        assert_eq!(feed.push(&mut walk, Bytes::from(long)), Ok(CarFeedProgress::Over));
+        assert_eq!(feed.push(&mut walk, Bytes::from(vec![0xff; 100])), Ok(CarFeedProgress::Over));
         assert!(walk.finish().is_ok());
     }
 
     #[test]
     fn a_cut_anywhere_is_incomplete_and_never_other_bytes() {
         let (root, blocks) = sample();
-        let whole = car(&root, &blocks);
+        let whole = write_car(&root, &blocks);
         let expected = cat(root, whole.clone()).unwrap();
         for end in 0..whole.len() {
             match cat(root, whole[..end].to_vec()) {
@@ -565,12 +578,15 @@ mod tests {
     #[test]
     fn a_walk_goes_on_where_a_car_ended() {
         let (root, blocks) = sample();
-        let mut whole = car(&root, [(&root, &blocks[&root])]);
+        let mut whole = write_car(&root, [(&root, &blocks[&root])]);
         whole.extend([0xff; 10]);
         let (mut walk, mut feed) = start(root);
-        assert_eq!(feed.push(&mut walk, Bytes::from(whole)), Err(WalkError::BadCar("a length is padded or too large")));
+        assert_eq!(
+            feed.push(&mut walk, Bytes::from(whole)),
+            Err(DagWalkError::BadCar("a length is padded or too large"))
+        );
         assert!(walk.has(&root));
-        while let Some(cid) = walk.wanted().copied() {
+        while let Some(cid) = walk.wanted_block().copied() {
             walk.supply(blocks[&cid].clone()).unwrap();
         }
         assert!(walk.finish().is_ok());
@@ -579,12 +595,12 @@ mod tests {
     #[test]
     fn a_wrong_block_counts_only_when_it_is_wanted() {
         let (root, blocks) = sample();
-        let leaf = ContentId::raw_of(b"[]");
+        let leaf = ContentId::from_raw_block(b"[]");
         let mut lies = blocks.clone();
         lies.insert(leaf, Bytes::from("{}"));
-        assert!(cat(root, car(&root, &lies)).is_ok());
+        assert!(cat(root, write_car(&root, &lies)).is_ok());
         lies.insert(root, Bytes::from("{}"));
-        assert_eq!(cat(root, car(&root, &lies)), Err(WalkError::HashMismatch { cid: Box::new(root) }));
+        assert_eq!(cat(root, write_car(&root, &lies)), Err(DagWalkError::HashMismatch { cid: Box::new(root) }));
     }
 
     #[test]
@@ -593,14 +609,14 @@ mod tests {
         let (mut walk, mut feed) = start(root);
         let mut outcome = feed.push(&mut walk, Bytes::from(header()));
         let block = vec![0; 1 << 20];
-        let cid = ContentId::raw_of(&block);
-        let section = Bytes::from(car(&root, [(&cid, &Bytes::from(block))]).split_off(header().len()));
+        let cid = ContentId::from_raw_block(&block);
+        let section = Bytes::from(write_car(&root, [(&cid, &Bytes::from(block))]).split_off(header().len()));
         let mut pushes = 0;
-        while outcome == Ok(Progress::Wanting) {
+        while outcome == Ok(CarFeedProgress::Wanting) {
             outcome = feed.push(&mut walk, section.clone());
             pushes += 1;
         }
-        assert_eq!(outcome, Err(WalkError::CarLimit(Bound::DagBytes)));
+        assert_eq!(outcome, Err(DagWalkError::CarLimit(DagWalkLimit::DagBytes)));
         assert!(pushes <= 9, "{pushes}");
     }
 
@@ -608,28 +624,29 @@ mod tests {
     fn sections_are_bounded_in_number_and_size() {
         let block = |size: usize| {
             let block = Bytes::from(vec![0; size]);
-            (ContentId::raw_of(&block), block)
+            (ContentId::from_raw_block(&block), block)
         };
-        let write = |blocks: &[(ContentId, Bytes)]| car(&blocks[0].0, blocks.iter().map(|(cid, block)| (cid, block)));
+        let write =
+            |blocks: &[(ContentId, Bytes)]| write_car(&blocks[0].0, blocks.iter().map(|(cid, block)| (cid, block)));
         assert!(read(&write(&[block(100)])).unwrap().is_some());
-        assert_eq!(read(&write(&[block(101)])), Err(CarError::Limit(Bound::BlockSize)));
+        assert_eq!(read(&write(&[block(101)])), Err(CarError::Limit(DagWalkLimit::BlockSize)));
         let mut reader = reader();
         reader.push(Bytes::from(write(&[block(1), block(2), block(3), block(4)])));
         for _ in 0..3 {
-            assert!(reader.section().unwrap().is_some());
+            assert!(reader.next_section().unwrap().is_some());
         }
-        assert_eq!(reader.section(), Err(CarError::Limit(Bound::Visits)));
-        assert_eq!(reader.section(), Err(CarError::Limit(Bound::Visits)));
+        assert_eq!(reader.next_section(), Err(CarError::Limit(DagWalkLimit::Visits)));
+        assert_eq!(reader.next_section(), Err(CarError::Limit(DagWalkLimit::Visits)));
     }
 
     #[test]
     fn claims_are_judged_before_the_bytes_come() {
         let huge = [header(), vec![0x80, 0x80, 0x80, 0x80, 0x80, 0x20]].concat();
-        assert_eq!(read(&huge), Err(CarError::Limit(Bound::BlockSize)));
-        assert_eq!(read(&[0x80, 0x80, 0x80, 0x80, 0x04]), Err(CarError::Limit(Bound::CarHeader)));
+        assert_eq!(read(&huge), Err(CarError::Limit(DagWalkLimit::BlockSize)));
+        assert_eq!(read(&[0x80, 0x80, 0x80, 0x80, 0x04]), Err(CarError::Limit(DagWalkLimit::CarHeader)));
         let mut far = in_version_2(&header(), 0);
         far[27..35].copy_from_slice(&u64::MAX.to_le_bytes());
-        assert_eq!(read(&far), Err(CarError::Limit(Bound::DagBytes)));
+        assert_eq!(read(&far), Err(CarError::Limit(DagWalkLimit::DagBytes)));
         far[27..35].copy_from_slice(&50_u64.to_le_bytes());
         assert_eq!(read(&far), Err(CarError::Malformed("the CARv1 begins inside the CARv2 header")));
     }
@@ -637,16 +654,16 @@ mod tests {
     #[test]
     fn an_envelope_ends_where_it_says() {
         let (root, blocks) = sample();
-        let mut inner = in_version_2(&car(&root, &blocks), 0);
+        let mut inner = in_version_2(&write_car(&root, &blocks), 0);
         inner.extend([0xff; 20]);
         let mut reader = CarReader::new(CarLimits { block_size: 1000, bytes: 100_000, sections: 100 });
         reader.push(Bytes::from(inner.clone()));
-        assert_eq!(std::iter::from_fn(|| reader.section().unwrap()).count(), blocks.len());
+        assert_eq!(std::iter::from_fn(|| reader.next_section().unwrap()).count(), blocks.len());
         assert!(reader.is_whole());
         inner[35] -= 1;
         let mut reader = CarReader::new(CarLimits { block_size: 1000, bytes: 100_000, sections: 100 });
         reader.push(Bytes::from(inner));
-        let error = std::iter::repeat_with(|| reader.section()).find_map(Result::err);
+        let error = std::iter::repeat_with(|| reader.next_section()).find_map(Result::err);
         assert_eq!(error, Some(CarError::Malformed("a section runs past the end of the CARv1")));
     }
 
@@ -673,13 +690,13 @@ mod tests {
 
     #[test]
     fn sections_of_forbidden_hashes_are_passed_over() {
-        let leaf = (ContentId::raw_of(b"x"), Bytes::from("x"));
+        let leaf = (ContentId::from_raw_block(b"x"), Bytes::from("x"));
         let mut mixed = header();
         mixed.extend([26, 0x01, 0x55, 0x11, 0x14]);
         mixed.extend([7; 22]);
-        let good = car(&leaf.0, [(&leaf.0, &leaf.1)]);
+        let good = write_car(&leaf.0, [(&leaf.0, &leaf.1)]);
         mixed.extend(&good[good.len() - 38..]);
-        assert_eq!(read(&mixed), Ok(Some(Section { cid: leaf.0, block: leaf.1 })));
+        assert_eq!(read(&mixed), Ok(Some(CarSection { cid: leaf.0, block: leaf.1 })));
     }
 
     proptest::proptest! {
@@ -690,13 +707,13 @@ mod tests {
                 reader.push(Bytes::from(header()));
             }
             reader.push(Bytes::from(bytes));
-            while let Ok(Some(_)) = reader.section() {}
+            while let Ok(Some(_)) = reader.next_section() {}
         }
 
         #[test]
         fn a_changed_byte_never_gives_other_bytes(index: proptest::sample::Index, change in 1_u8..) {
             let (root, blocks) = sample();
-            let mut changed = car(&root, &blocks);
+            let mut changed = write_car(&root, &blocks);
             let expected = cat(root, changed.clone()).unwrap();
             let index = index.index(changed.len());
             changed[index] ^= change;

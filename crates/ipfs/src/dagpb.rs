@@ -4,34 +4,34 @@
 //! Data between Links. Data before Links is accepted, as the specification requires of readers: it is not ambiguous.
 //! Only the form of Tsize is checked, because nothing here relies on its value.
 
-use super::id::Parts;
-use super::protobuf::{Fields, Value, set_once};
+use super::id::CidParts;
+use super::protobuf::{ProtobufWireFields, ProtobufWireValue, set_once};
 
-pub(super) struct Node<'a> {
+pub(super) struct DagPbNode<'a> {
     pub(super) data: Option<&'a [u8]>,
-    pub(super) links: Vec<Link<'a>>,
+    pub(super) links: Vec<DagPbLink<'a>>,
 }
 
 /// A link to another block. A missing name is equivalent to an empty one.
-pub(super) struct Link<'a> {
+pub(super) struct DagPbLink<'a> {
     pub(super) name: &'a str,
-    pub(super) target: Parts<'a>,
+    pub(super) target: CidParts<'a>,
 }
 
-impl<'a> Node<'a> {
+impl<'a> DagPbNode<'a> {
     /// Decodes a whole block. The error states what is wrong with it.
     pub(super) fn decode(block: &'a [u8]) -> Result<Self, &'static str> {
         let mut data = None;
         let mut links = Vec::new();
         let mut links_are_over = false;
-        for field in Fields::of(block) {
+        for field in ProtobufWireFields::from_message(block) {
             match field? {
-                (1, Value::Bytes(bytes)) => {
+                (1, ProtobufWireValue::Bytes(bytes)) => {
                     set_once(&mut data, bytes)?;
                     links_are_over = !links.is_empty();
                 }
-                (2, Value::Bytes(_)) if links_are_over => return Err("Data lies between Links"),
-                (2, Value::Bytes(link)) => links.push(Link::decode(link)?),
+                (2, ProtobufWireValue::Bytes(_)) if links_are_over => return Err("Data lies between Links"),
+                (2, ProtobufWireValue::Bytes(link)) => links.push(DagPbLink::decode(link)?),
                 _ => return Err("a node has a field other than Links and Data"),
             }
         }
@@ -39,20 +39,22 @@ impl<'a> Node<'a> {
     }
 }
 
-impl<'a> Link<'a> {
+impl<'a> DagPbLink<'a> {
     fn decode(message: &'a [u8]) -> Result<Self, &'static str> {
         let mut target = None;
         let mut name = None;
         let mut tsize = None;
-        for field in Fields::of(message) {
+        for field in ProtobufWireFields::from_message(message) {
             match field? {
-                (1, Value::Bytes(_)) if name.is_some() || tsize.is_some() => return Err("a link's Hash is not first"),
-                (1, Value::Bytes(cid)) => set_once(&mut target, Parts::whole(cid)?)?,
-                (2, Value::Bytes(_)) if tsize.is_some() => return Err("a link's Name follows its Tsize"),
-                (2, Value::Bytes(text)) => {
+                (1, ProtobufWireValue::Bytes(_)) if name.is_some() || tsize.is_some() => {
+                    return Err("a link's Hash is not first");
+                }
+                (1, ProtobufWireValue::Bytes(cid)) => set_once(&mut target, CidParts::parse_exact(cid)?)?,
+                (2, ProtobufWireValue::Bytes(_)) if tsize.is_some() => return Err("a link's Name follows its Tsize"),
+                (2, ProtobufWireValue::Bytes(text)) => {
                     set_once(&mut name, std::str::from_utf8(text).map_err(|_| "a link's Name is not UTF-8")?)?;
                 }
-                (3, Value::Number(size)) => set_once(&mut tsize, size)?,
+                (3, ProtobufWireValue::Number(size)) => set_once(&mut tsize, size)?,
                 _ => return Err("a link has a field other than Hash, Name and Tsize"),
             }
         }
@@ -70,7 +72,7 @@ mod tests {
 
     fn decode(parts: &[&[u8]]) -> Result<(Option<Vec<u8>>, usize), &'static str> {
         let block = parts.concat();
-        Node::decode(&block).map(|node| (node.data.map(<[u8]>::to_vec), node.links.len()))
+        DagPbNode::decode(&block).map(|node| (node.data.map(<[u8]>::to_vec), node.links.len()))
     }
 
     #[test]
@@ -85,7 +87,7 @@ mod tests {
     #[test]
     fn links_keep_the_order_of_their_fields() {
         let hash = [0x0a, 0x04, 0x01, 0x55, 0x00, 0x00];
-        let link = |parts: &[&[u8]]| Link::decode(&parts.concat()).map(|link| link.name.to_owned());
+        let link = |parts: &[&[u8]]| DagPbLink::decode(&parts.concat()).map(|link| link.name.to_owned());
         assert_eq!(link(&[&hash, &[0x12, 1, b'n'], &[0x18, 5]]), Ok("n".to_owned()));
         assert_eq!(link(&[&[0x12, 1, b'n'], &hash]), Err("a link's Hash is not first"));
         assert_eq!(link(&[&hash, &[0x18, 5], &[0x12, 1, b'n']]), Err("a link's Name follows its Tsize"));
@@ -97,7 +99,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_bytes_make_the_decoder_panic(block: Vec<u8>) {
-            let _ = Node::decode(&block);
+            let _ = DagPbNode::decode(&block);
         }
     }
 }

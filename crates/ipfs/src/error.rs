@@ -1,16 +1,16 @@
-//! [`WalkError`]: why a walk ends without a file.
+//! [`DagWalkError`]: why a walk ends without a file.
 
-use super::budget::Bound;
+use super::budget::DagWalkLimit;
 use super::id::ContentId;
-use super::path::PathError;
+use super::path::ContentPathError;
 
 /// Why a walk returns no bytes.
 ///
-/// There are two kinds, which [`WalkError::is_final`] distinguishes. Some errors follow from the request and verified
-/// blocks; the others only mean that one source failed.
+/// There are two kinds, which [`DagWalkError::is_final`] distinguishes. Some errors follow from the request and
+/// verified blocks; the others only mean that one source failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum WalkError {
+pub enum DagWalkError {
     /// The source sent data that is not a CAR.
     #[error("not a CAR: {0}")]
     BadCar(&'static str),
@@ -24,7 +24,7 @@ pub enum WalkError {
     },
     /// The path violates the rules of [`ContentPath`](crate::ContentPath).
     #[error("{0}")]
-    BadPath(PathError),
+    BadPath(ContentPathError),
     /// A node violates the rules of UnixFS.
     #[error("{cid} is not valid UnixFS: {why}")]
     BadUnixfs {
@@ -35,7 +35,7 @@ pub enum WalkError {
     },
     /// The source sent a CAR that exceeds a bound.
     #[error("the CAR exceeds the limit on {0}")]
-    CarLimit(Bound),
+    CarLimit(DagWalkLimit),
     /// The source sent bytes that do not match the hash of the wanted block.
     #[error("the bytes sent for {cid} do not match its hash")]
     HashMismatch {
@@ -56,7 +56,7 @@ pub enum WalkError {
     IsADirectory,
     /// A bound of the budget or of the format is exceeded, except for the size of the file.
     #[error("the content exceeds the limit on {0}")]
-    Limit(Bound),
+    Limit(DagWalkLimit),
     /// The path continues below a file.
     #[error("\"{below}\" is below a file")]
     NotADirectory {
@@ -69,7 +69,7 @@ pub enum WalkError {
         /// The name, truncated and escaped.
         name: String,
     },
-    /// The size in the root of the file exceeds [`Budget::total_bytes`](crate::Budget::total_bytes).
+    /// The size in the root of the file exceeds [`DagWalkBudget::total_bytes`](crate::DagWalkBudget::total_bytes).
     #[error("the file has {size} bytes, more than {limit}")]
     TooLarge {
         /// Size of the file in bytes.
@@ -85,7 +85,7 @@ pub enum WalkError {
     UnsupportedType(u64),
 }
 
-impl WalkError {
+impl DagWalkError {
     /// The stable name of the error's kind, for programs.
     pub fn class(&self) -> &'static str {
         match self {
@@ -112,10 +112,10 @@ impl WalkError {
     }
 }
 
-impl From<PathError> for WalkError {
-    fn from(error: PathError) -> Self {
+impl From<ContentPathError> for DagWalkError {
+    fn from(error: ContentPathError) -> Self {
         match error {
-            PathError::TooLong | PathError::TooManySegments => Self::Limit(Bound::Path),
+            ContentPathError::TooLong | ContentPathError::TooManySegments => Self::Limit(DagWalkLimit::Path),
             error => Self::BadPath(error),
         }
     }
@@ -127,14 +127,14 @@ mod tests {
 
     #[test]
     fn only_the_fault_of_a_source_is_not_final() {
-        let cid = Box::new(ContentId::raw_of(b""));
-        assert!(!WalkError::HashMismatch { cid: cid.clone() }.is_final());
-        assert!(!WalkError::Incomplete { cid }.is_final());
-        assert!(!WalkError::CarLimit(Bound::Visits).is_final());
-        assert!(!WalkError::BadCar("").is_final());
-        assert!(WalkError::Limit(Bound::Visits).is_final());
-        assert!(WalkError::IsADirectory.is_final());
-        assert_eq!(WalkError::from(PathError::TooManySegments).class(), "limit");
-        assert_eq!(WalkError::from(PathError::DotSegment).class(), "bad-path");
+        let cid = Box::new(ContentId::from_raw_block(b""));
+        assert!(!DagWalkError::HashMismatch { cid: cid.clone() }.is_final());
+        assert!(!DagWalkError::Incomplete { cid }.is_final());
+        assert!(!DagWalkError::CarLimit(DagWalkLimit::Visits).is_final());
+        assert!(!DagWalkError::BadCar("").is_final());
+        assert!(DagWalkError::Limit(DagWalkLimit::Visits).is_final());
+        assert!(DagWalkError::IsADirectory.is_final());
+        assert_eq!(DagWalkError::from(ContentPathError::TooManySegments).class(), "limit");
+        assert_eq!(DagWalkError::from(ContentPathError::DotSegment).class(), "bad-path");
     }
 }

@@ -4,10 +4,10 @@
 //! contains either the entry or a shard of the next level. Some readers use the bitfield, others the prefixes of the
 //! link names, so a shard in which the two disagree is refused.
 
-use super::budget::Bound;
-use super::dagpb::{Link, Node};
+use super::budget::DagWalkLimit;
+use super::dagpb::{DagPbLink, DagPbNode};
 use super::path::check_name;
-use super::unixfs::UnixFs;
+use super::unixfs::UnixFsData;
 
 /// Multihash code of the only supported hash: the first 64 bits of MurmurHash3 x64 128.
 pub(crate) const HASH_MURMUR3_X64_64: u64 = 0x22;
@@ -17,35 +17,35 @@ const MAX_FANOUT: u64 = 1024;
 
 /// Why a shard cannot be followed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ShardError {
+pub(super) enum HamtShardError {
     Bad(&'static str),
-    Bound(Bound),
+    Bound(DagWalkLimit),
     UnknownHash(u64),
 }
 
-pub(super) enum Bucket<'n, 'a> {
+pub(super) enum HamtBucket<'n, 'a> {
     Empty,
-    Entry(&'n Link<'a>),
-    Shard(&'n Link<'a>),
+    Entry(&'n DagPbLink<'a>),
+    Shard(&'n DagPbLink<'a>),
 }
 
 /// A shard whose bitfield and links agree.
-pub(super) struct Shard<'n, 'a> {
+pub(super) struct HamtShard<'n, 'a> {
     fanout: u64,
     /// Bucket, name of the entry (empty for an inner shard) and link, in ascending order of bucket.
-    buckets: Vec<(u64, &'a str, &'n Link<'a>)>,
+    buckets: Vec<(u64, &'a str, &'n DagPbLink<'a>)>,
 }
 
-impl<'n, 'a> Shard<'n, 'a> {
-    pub(super) fn of(node: &'n Node<'a>, unixfs: &UnixFs) -> Result<Self, ShardError> {
+impl<'n, 'a> HamtShard<'n, 'a> {
+    pub(super) fn from_node(node: &'n DagPbNode<'a>, unixfs: &UnixFsData) -> Result<Self, HamtShardError> {
         let fanout = check_fanout(unixfs.fanout)?;
         match unixfs.hash_type {
             Some(HASH_MURMUR3_X64_64) => {}
-            Some(other) => return Err(ShardError::UnknownHash(other)),
-            None => return Err(ShardError::Bad("a shard names no hash function")),
+            Some(other) => return Err(HamtShardError::UnknownHash(other)),
+            None => return Err(HamtShardError::Bad("a shard names no hash function")),
         }
-        let buckets = read_buckets(&node.links, fanout).map_err(ShardError::Bad)?;
-        check_bitfield(unixfs.data, fanout, &buckets).map_err(ShardError::Bad)?;
+        let buckets = read_buckets(&node.links, fanout).map_err(HamtShardError::Bad)?;
+        check_bitfield(unixfs.data, fanout, &buckets).map_err(HamtShardError::Bad)?;
         Ok(Self { fanout, buckets })
     }
 
@@ -54,17 +54,24 @@ impl<'n, 'a> Shard<'n, 'a> {
     }
 
     /// The bucket for `name`. `path` must already be advanced to this shard.
-    pub(super) fn bucket(&self, name: &str, path: &mut HashPath) -> Result<Bucket<'n, 'a>, ShardError> {
-        let wanted = path.next_index(self.fanout).ok_or(ShardError::Bound(Bound::ShardDepth))?;
+    pub(super) fn find_bucket(
+        &self,
+        name: &str,
+        path: &mut HamtHashPath,
+    ) -> Result<HamtBucket<'n, 'a>, HamtShardError> {
+        let wanted = path.next_index(self.fanout).ok_or(HamtShardError::Bound(DagWalkLimit::ShardDepth))?;
         Ok(match self.buckets.iter().find(|(index, ..)| *index == wanted) {
-            Some((_, "", link)) => Bucket::Shard(link),
-            Some((_, entry, link)) if *entry == name => Bucket::Entry(link),
-            _ => Bucket::Empty,
+            Some((_, "", link)) => HamtBucket::Shard(link),
+            Some((_, entry, link)) if *entry == name => HamtBucket::Entry(link),
+            _ => HamtBucket::Empty,
         })
     }
 }
 
-fn read_buckets<'n, 'a>(links: &'n [Link<'a>], fanout: u64) -> Result<Vec<(u64, &'a str, &'n Link<'a>)>, &'static str> {
+fn read_buckets<'n, 'a>(
+    links: &'n [DagPbLink<'a>],
+    fanout: u64,
+) -> Result<Vec<(u64, &'a str, &'n DagPbLink<'a>)>, &'static str> {
     let width = prefix_width(fanout);
     let mut lowest = 0;
     let mut buckets = Vec::new();
@@ -92,7 +99,7 @@ fn split_name(name: &str, width: usize) -> Result<(u64, &str), &'static str> {
 }
 
 /// Checks that `bitfield` (big-endian) has exactly the bits of `buckets` set.
-fn check_bitfield(bitfield: &[u8], fanout: u64, buckets: &[(u64, &str, &Link)]) -> Result<(), &'static str> {
+fn check_bitfield(bitfield: &[u8], fanout: u64, buckets: &[(u64, &str, &DagPbLink)]) -> Result<(), &'static str> {
     if bitfield.len() as u64 > fanout / 8 {
         return Err("the bitfield of a shard is wider than its fanout");
     }
@@ -106,13 +113,13 @@ fn check_bitfield(bitfield: &[u8], fanout: u64, buckets: &[(u64, &str, &Link)]) 
     Ok(())
 }
 
-fn check_fanout(fanout: Option<u64>) -> Result<u64, ShardError> {
-    let fanout = fanout.ok_or(ShardError::Bad("a shard has no fanout"))?;
+fn check_fanout(fanout: Option<u64>) -> Result<u64, HamtShardError> {
+    let fanout = fanout.ok_or(HamtShardError::Bad("a shard has no fanout"))?;
     if fanout > MAX_FANOUT {
-        return Err(ShardError::Bound(Bound::Fanout));
+        return Err(HamtShardError::Bound(DagWalkLimit::Fanout));
     }
     if !fanout.is_power_of_two() || fanout % 8 != 0 {
-        return Err(ShardError::Bad("the fanout of a shard is not a power of two and a multiple of eight"));
+        return Err(HamtShardError::Bad("the fanout of a shard is not a power of two and a multiple of eight"));
     }
     Ok(fanout)
 }
@@ -129,13 +136,13 @@ fn has_bit(bitfield: &[u8], index: u64) -> bool {
 
 /// The hash of a name. Each level of shards consumes its next bits, most significant first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HashPath {
+pub(crate) struct HamtHashPath {
     bits: u64,
     left: u32,
 }
 
-impl HashPath {
-    pub(crate) fn of(name: &str) -> Self {
+impl HamtHashPath {
+    pub(crate) fn from_name(name: &str) -> Self {
         Self { bits: murmur3_x64_64(name.as_bytes()), left: u64::BITS }
     }
 
@@ -167,7 +174,7 @@ fn murmur3_x64_64(input: &[u8]) -> u64 {
     h2 ^= length;
     h1 = h1.wrapping_add(h2);
     h2 = h2.wrapping_add(h1);
-    finish(h1).wrapping_add(finish(h2))
+    fmix64(h1).wrapping_add(fmix64(h2))
 }
 
 fn halves(block: [u8; 16]) -> (u64, u64) {
@@ -186,7 +193,7 @@ fn mix_k2(k: u64) -> u64 {
     k.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1)
 }
 
-fn finish(mut h: u64) -> u64 {
+fn fmix64(mut h: u64) -> u64 {
     h ^= h >> 33;
     h = h.wrapping_mul(0xff51_afd7_ed55_8ccd);
     h ^= h >> 33;
@@ -207,10 +214,10 @@ mod tests {
     #[test]
     fn a_hash_has_eight_levels_at_256_and_six_at_1024() {
         for (fanout, levels) in [(8, 21), (256, 8), (1024, 6)] {
-            let mut path = HashPath::of("name");
+            let mut path = HamtHashPath::from_name("name");
             assert_eq!(std::iter::from_fn(|| path.next_index(fanout)).count(), levels);
         }
-        let mut path = HashPath { bits: 0x0123_4567_89ab_cdef, left: 64 };
+        let mut path = HamtHashPath { bits: 0x0123_4567_89ab_cdef, left: 64 };
         assert_eq!(path.next_index(256), Some(0x01));
         assert_eq!(path.next_index(256), Some(0x23));
     }
@@ -223,9 +230,9 @@ mod tests {
     #[test]
     fn a_fanout_is_checked_before_it_is_used() {
         assert_eq!(check_fanout(Some(256)), Ok(256));
-        assert_eq!(check_fanout(Some(1 << 24)), Err(ShardError::Bound(Bound::Fanout)));
+        assert_eq!(check_fanout(Some(1 << 24)), Err(HamtShardError::Bound(DagWalkLimit::Fanout)));
         for bad in [None, Some(0), Some(1), Some(4), Some(100)] {
-            assert!(matches!(check_fanout(bad), Err(ShardError::Bad(_))), "{bad:?}");
+            assert!(matches!(check_fanout(bad), Err(HamtShardError::Bad(_))), "{bad:?}");
         }
     }
 
@@ -233,12 +240,12 @@ mod tests {
     fn a_shard_by_another_hash_is_not_followed() {
         let of = |hash: &[u8]| {
             let data = [&[0x08, 5], hash, &[0x30, 0x80, 0x02]].concat();
-            let node = Node { data: Some(&data), links: Vec::new() };
-            Shard::of(&node, &UnixFs::of(&node).unwrap()).map(|shard| shard.fanout())
+            let node = DagPbNode { data: Some(&data), links: Vec::new() };
+            HamtShard::from_node(&node, &UnixFsData::from_node(&node).unwrap()).map(|shard| shard.fanout())
         };
         assert_eq!(of(&[0x28, 0x22]), Ok(256));
-        assert_eq!(of(&[0x28, 0x12]), Err(ShardError::UnknownHash(0x12)));
-        assert_eq!(of(&[]), Err(ShardError::Bad("a shard names no hash function")));
+        assert_eq!(of(&[0x28, 0x12]), Err(HamtShardError::UnknownHash(0x12)));
+        assert_eq!(of(&[]), Err(HamtShardError::Bad("a shard names no hash function")));
     }
 
     #[test]

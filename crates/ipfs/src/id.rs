@@ -62,11 +62,11 @@ impl ContentId {
     /// allow-list or its digest does not have the full length.
     pub fn parse(text: &str) -> Result<Self, CidError> {
         let (bytes, version) = decode_text(text)?;
-        let parts = Parts::whole(&bytes).map_err(malformed)?;
+        let parts = CidParts::parse_exact(&bytes).map_err(malformed_error)?;
         if parts.version != version {
-            return Err(malformed("only a bare base58 text that begins with Qm is a CID of version 0"));
+            return Err(malformed_error("only a bare base58 text that begins with Qm is a CID of version 0"));
         }
-        Ok(parts.admit()?)
+        Ok(parts.into_content_id()?)
     }
 
     /// Parses the binary form. `bytes` must be exactly one CID.
@@ -74,21 +74,21 @@ impl ContentId {
     /// # Errors
     /// See [`ContentId::parse`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CidError> {
-        Ok(Parts::whole(bytes).map_err(malformed)?.admit()?)
+        Ok(CidParts::parse_exact(bytes).map_err(malformed_error)?.into_content_id()?)
     }
 
     /// The CID of `bytes` as a raw block, with SHA-256.
-    pub fn raw_of(bytes: &[u8]) -> Self {
+    pub fn from_raw_block(bytes: &[u8]) -> Self {
         Self::sha2_256(CODEC_RAW, bytes)
     }
 
     /// The CID of `block` as a dag-pb block, with SHA-256.
-    pub fn dag_pb_of(block: &[u8]) -> Self {
+    pub fn from_dag_pb_block(block: &[u8]) -> Self {
         Self::sha2_256(CODEC_DAG_PB, block)
     }
 
     /// The CIDv0 of `block`, which must be a dag-pb block.
-    pub fn v0_of(block: &[u8]) -> Self {
+    pub fn v0_from_block(block: &[u8]) -> Self {
         Self(CidGeneric::new_v0(sha2_256(block)).expect("version 0 is for SHA-256"))
     }
 
@@ -98,13 +98,14 @@ impl ContentId {
 
     /// Whether the hash of `block` matches this CID.
     pub fn verify(&self, block: &[u8]) -> bool {
-        HashFunction::of(self.0.hash().code()).is_some_and(|function| function.matches(block, self.0.hash().digest()))
+        AllowedHashFunction::from_code(self.0.hash().code())
+            .is_some_and(|function| function.matches(block, self.0.hash().digest()))
     }
 
     /// The content of an identity CID, which needs no block.
-    pub fn identity(&self) -> Option<&[u8]> {
+    pub fn identity_content(&self) -> Option<&[u8]> {
         let hash = self.0.hash();
-        (hash.code() == HashFunction::IDENTITY).then(|| hash.digest())
+        (hash.code() == AllowedHashFunction::IDENTITY).then(|| hash.digest())
     }
 
     /// The multicodec of the block.
@@ -139,7 +140,7 @@ impl ContentId {
 }
 
 fn sha2_256(bytes: &[u8]) -> Multihash<MAX_DIGEST_BYTES> {
-    Multihash::wrap(HashFunction::SHA2_256, &sha2::Sha256::digest(bytes))
+    Multihash::wrap(AllowedHashFunction::SHA2_256, &sha2::Sha256::digest(bytes))
         .expect("a SHA-256 digest has 32 bytes, fewer than MAX_DIGEST_BYTES")
 }
 
@@ -202,26 +203,26 @@ pub enum CidError {
     HashForbidden(String),
 }
 
-fn malformed(why: &str) -> CidError {
+fn malformed_error(why: &str) -> CidError {
     CidError::Malformed(why.to_owned())
 }
 
 /// The bytes that a text encodes, and the CID version that this encoding allows.
 fn decode_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
     if !text.is_ascii() {
-        return Err(malformed("the text has characters outside ASCII"));
+        return Err(malformed_error("the text has characters outside ASCII"));
     }
-    let bad_text = |_| malformed("the text has characters outside its base's alphabet, or is cut short");
+    let bad_text = |_| malformed_error("the text has characters outside its base's alphabet, or is cut short");
     if Version::is_v0_str(text) {
         return Ok((Base::Base58Btc.decode(text).map_err(bad_text)?, Version::V0));
     }
-    let prefix = text.chars().next().ok_or_else(|| malformed("the text is empty"))?;
+    let prefix = text.chars().next().ok_or_else(|| malformed_error("the text is empty"))?;
     let base = BASES
         .into_iter()
         .find(|base| base.code() == prefix)
-        .ok_or_else(|| malformed("the first character is no multibase prefix that CIDs use"))?;
+        .ok_or_else(|| malformed_error("the first character is no multibase prefix that CIDs use"))?;
     if text.len() > MAX_TEXT_BYTES && QUADRATIC.contains(&base) {
-        return Err(too_long(text, base));
+        return Err(too_long_error(text, base));
     }
     Ok((base.decode(&text[1..]).map_err(bad_text)?, Version::V1))
 }
@@ -233,30 +234,30 @@ const QUADRATIC: [Base; 4] = [Base::Base36Lower, Base::Base36Upper, Base::Base58
 const DIGITS_AT_ONCE: usize = 64;
 
 /// The error for a text of more than [`MAX_TEXT_BYTES`] in one of the [`QUADRATIC`] bases.
-fn too_long(text: &str, base: Base) -> CidError {
+fn too_long_error(text: &str, base: Base) -> CidError {
     let mut digits = text.as_bytes()[1..].chunks(DIGITS_AT_ONCE).map(str::from_utf8);
     let is_of_base = digits.all(|digits| digits.is_ok_and(|digits| base.decode(digits).is_ok()));
     if is_of_base && !mutant!("long-inline-cids-are-malformed") {
         return CidError::HashForbidden(format!("a CID of {} characters has too long a digest", text.len()));
     }
-    malformed("the text has characters outside its base's alphabet")
+    malformed_error("the text has characters outside its base's alphabet")
 }
 
 /// A well-formed CID that borrows its bytes. Its hash function and digest length are not checked yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parts<'a> {
+pub(super) struct CidParts<'a> {
     version: Version,
     codec: u64,
     hash: u64,
     digest: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
+impl<'a> CidParts<'a> {
     /// Splits a CID off the start of `bytes`.
-    pub(super) fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), &'static str> {
-        if let Some(rest) = bytes.strip_prefix(&[HashFunction::SHA2_256 as u8, 32]) {
+    pub(super) fn parse_prefix(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), &'static str> {
+        if let Some(rest) = bytes.strip_prefix(&[AllowedHashFunction::SHA2_256 as u8, 32]) {
             let (digest, rest) = rest.split_at_checked(32).ok_or("the digest is cut short")?;
-            let parts = Self { version: Version::V0, codec: CODEC_DAG_PB, hash: HashFunction::SHA2_256, digest };
+            let parts = Self { version: Version::V0, codec: CODEC_DAG_PB, hash: AllowedHashFunction::SHA2_256, digest };
             return Ok((parts, rest));
         }
         let (version, rest) = split_number(bytes)?;
@@ -274,8 +275,8 @@ impl<'a> Parts<'a> {
     }
 
     /// Parses `bytes` as exactly one CID.
-    pub(super) fn whole(bytes: &'a [u8]) -> Result<Self, &'static str> {
-        let (parts, rest) = Self::split(bytes)?;
+    pub(super) fn parse_exact(bytes: &'a [u8]) -> Result<Self, &'static str> {
+        let (parts, rest) = Self::parse_prefix(bytes)?;
         if rest.is_empty() { Ok(parts) } else { Err("bytes follow the digest") }
     }
 
@@ -285,9 +286,9 @@ impl<'a> Parts<'a> {
     }
 
     /// The CID, if its hash function is allowed and its digest is complete.
-    pub(super) fn admit(self) -> Result<ContentId, ForbiddenHash> {
+    pub(super) fn into_content_id(self) -> Result<ContentId, ForbiddenHash> {
         let forbidden = ForbiddenHash { code: self.hash, length: self.digest.len() };
-        if !HashFunction::of(self.hash).is_some_and(|function| function.accepts(self.digest.len())) {
+        if !AllowedHashFunction::from_code(self.hash).is_some_and(|function| function.accepts(self.digest.len())) {
             return Err(forbidden);
         }
         let hash = Multihash::wrap(self.hash, self.digest).map_err(|_| forbidden)?;
@@ -297,7 +298,7 @@ impl<'a> Parts<'a> {
 
 /// Splits a number of at most 63 bits, in multiformats encoding, off the start of `bytes`.
 fn split_number(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
-    match varint::split(bytes) {
+    match varint::split_varint(bytes) {
         Ok((value, rest)) if value <= i64::MAX as u64 => Ok((value, rest)),
         Ok(_) | Err(varint::VarintError::Invalid) => Err("a number is padded or too large"),
         Err(varint::VarintError::Truncated) => Err("a number is cut short"),
@@ -314,7 +315,7 @@ pub(super) struct ForbiddenHash {
 impl ForbiddenHash {
     /// Whether it is an identity hash with too much content.
     pub(super) fn is_long_identity(self) -> bool {
-        self.code == HashFunction::IDENTITY
+        self.code == AllowedHashFunction::IDENTITY
     }
 }
 
@@ -324,7 +325,7 @@ impl fmt::Display for ForbiddenHash {
         if self.is_long_identity() {
             return write!(f, "inline content of {length} bytes; at most {MAX_DIGEST_BYTES} are allowed");
         }
-        match HashFunction::of(*code) {
+        match AllowedHashFunction::from_code(*code) {
             Some(function) => write!(f, "a digest of {length} bytes is not a full {function:?} digest"),
             None => write!(f, "the hash function 0x{code:x} is not on the allow-list"),
         }
@@ -339,7 +340,7 @@ impl From<ForbiddenHash> for CidError {
 
 /// The allow-list of hash functions: those without any foreseeable second-preimage attack.
 #[derive(Clone, Copy, Debug)]
-enum HashFunction {
+enum AllowedHashFunction {
     Identity,
     Sha2_256,
     Sha2_512,
@@ -347,14 +348,14 @@ enum HashFunction {
     Blake3,
 }
 
-impl HashFunction {
+impl AllowedHashFunction {
     const IDENTITY: u64 = 0x00;
     const SHA2_256: u64 = 0x12;
     const SHA2_512: u64 = 0x13;
     const BLAKE3: u64 = 0x1e;
     const BLAKE2B_256: u64 = 0xb220;
 
-    fn of(code: u64) -> Option<Self> {
+    fn from_code(code: u64) -> Option<Self> {
         match code {
             Self::IDENTITY => Some(Self::Identity),
             Self::SHA2_256 => Some(Self::Sha2_256),
@@ -394,8 +395,8 @@ mod tests {
 
     fn of(hash: u64, digest: &[u8]) -> Result<ContentId, CidError> {
         let mut bytes = vec![1, CODEC_RAW as u8];
-        varint::write(hash, &mut bytes);
-        varint::write(digest.len() as u64, &mut bytes);
+        varint::write_varint(hash, &mut bytes);
+        varint::write_varint(digest.len() as u64, &mut bytes);
         bytes.extend(digest);
         ContentId::from_bytes(&bytes)
     }
@@ -413,7 +414,7 @@ mod tests {
 
     #[test]
     fn codec_and_hash_function_tell_cids_apart() {
-        assert_ne!(ContentId::raw_of(b"x"), ContentId::dag_pb_of(b"x"));
+        assert_ne!(ContentId::from_raw_block(b"x"), ContentId::from_dag_pb_block(b"x"));
         assert_ne!(of(0x12, &[7; 32]), of(0x1e, &[7; 32]));
     }
 
@@ -444,7 +445,7 @@ mod tests {
     fn inline_content_that_is_too_long_is_forbidden_however_long() {
         for length in [MAX_DIGEST_BYTES + 1, 1000, 5000, 200_000] {
             let mut bytes = vec![1, CODEC_RAW as u8, 0];
-            varint::write(length as u64, &mut bytes);
+            varint::write_varint(length as u64, &mut bytes);
             bytes.resize(bytes.len() + length, b'{');
             for base in BASES.into_iter().filter(|base| length < MAX_TEXT_BYTES || !QUADRATIC.contains(base)) {
                 let error = ContentId::parse(&::cid::multibase::encode(base, &bytes)).unwrap_err();
@@ -466,7 +467,7 @@ mod tests {
             }
         }
         let mut short = vec![1, CODEC_RAW as u8, 0];
-        varint::write(200_000, &mut short);
+        varint::write_varint(200_000, &mut short);
         short.resize(100_000, b'{');
         let error = ContentId::parse(&::cid::multibase::encode(Base::Base32Lower, &short)).unwrap_err();
         assert!(matches!(error, CidError::Malformed(_)), "it is cut short: {error}");
@@ -487,7 +488,7 @@ mod tests {
             assert!(cid.verify(block), "{hash:x}");
             assert!(!cid.verify(b"blocK"), "{hash:x}");
             assert!(!cid.verify(b""), "{hash:x}");
-            assert_eq!(cid.identity().is_some(), hash == 0);
+            assert_eq!(cid.identity_content().is_some(), hash == 0);
         }
     }
 
@@ -497,7 +498,7 @@ mod tests {
             assert!(matches!(ContentId::parse(text), Err(CidError::Malformed(_))), "{text:?}");
         }
         assert!(matches!(ContentId::parse(&"b".repeat(MAX_TEXT_BYTES + 1)), Err(CidError::Malformed(_))));
-        assert_eq!(ContentId::parse("bafkqaaa").unwrap().identity(), Some(&[][..]));
+        assert_eq!(ContentId::parse("bafkqaaa").unwrap().identity_content(), Some(&[][..]));
     }
 
     proptest::proptest! {
@@ -511,7 +512,7 @@ mod tests {
 
         #[test]
         fn text_and_bytes_come_back(content: Vec<u8>) {
-            let cid = ContentId::raw_of(&content);
+            let cid = ContentId::from_raw_block(&content);
             proptest::prop_assert!(cid.verify(&content));
             proptest::prop_assert_eq!(ContentId::parse(&cid.to_string()).unwrap(), cid);
             proptest::prop_assert_eq!(ContentId::from_bytes(&cid.to_bytes()).unwrap(), cid);

@@ -1,6 +1,6 @@
 //! Verifies the file at a path below a CID. No I/O, no clock, no panic on any input; every loop is bounded.
 //!
-//! The caller fetches blocks, and this crate trusts none of them. [`Walk`] names the block that it needs next, and
+//! The caller fetches blocks, and this crate trusts none of them. [`DagWalk`] names the block that it needs next, and
 //! verifies the hash of each block before it parses it. It ends with the bytes of a file, or with the reason why there
 //! is none:
 //!
@@ -22,7 +22,7 @@
 //! assert_eq!(cat(hello, "", |_| Bytes::from("hullo")).unwrap_err().class(), "hash-mismatch");
 //! ```
 //!
-//! Blocks may arrive one by one or in a CAR ([`CarFeed`]). A walk may continue with another source at any time.
+//! Blocks may arrive one by one or in a CAR ([`CarBlockFeed`]). A walk may continue with another source at any time.
 //!
 //! # Purpose of the bounds
 //!
@@ -32,8 +32,8 @@
 //! | attack | defence |
 //! |---|---|
 //! | a diamond of file nodes: 31 blocks, 2^40 bytes | sizes are checked top-down, so the root's size comes first |
-//! | the same with empty leaves, so that no byte is ever returned | [`Budget::visits`] |
-//! | a chain of thousands of nodes | an explicit stack and [`Budget::depth`] |
+//! | the same with empty leaves, so that no byte is ever returned | [`DagWalkBudget::visits`] |
+//! | a chain of thousands of nodes | an explicit stack and [`DagWalkBudget::depth`] |
 //! | a shard with a huge fanout (CVE-2023-23625) | at most 1024, and no allocation depends on it |
 //! | endlessly nested shards | the walk follows only the name's hash, which has 64 bits |
 //! | blocks that two readers decode differently | strict dag-pb: no duplicates, no unknown fields, no padding |
@@ -61,10 +61,10 @@ mod unixfs;
 mod varint;
 mod walk;
 
-pub use budget::{Bound, Budget};
-pub use car::{CarFeed, Progress, cat_car};
-pub use error::WalkError;
+pub use budget::{DagWalkBudget, DagWalkLimit};
+pub use car::{CarBlockFeed, CarFeedProgress, read_file_from_car};
+pub use error::DagWalkError;
 pub use id::{CidError, ContentId, MAX_DIGEST_BYTES, MAX_TEXT_BYTES};
-pub use path::{ContentPath, MAX_PATH_BYTES, MAX_SEGMENTS, PathError};
-pub use refutation::Refutation;
-pub use walk::{Proven, Walk, WalkedBlocks};
+pub use path::{ContentPath, ContentPathError, MAX_PATH_BYTES, MAX_SEGMENTS};
+pub use refutation::ContentRefutation;
+pub use walk::{DagWalk, VerifiedBlocks, VerifiedFile};

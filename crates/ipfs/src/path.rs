@@ -25,29 +25,32 @@ impl ContentPath {
     ///
     /// # Errors
     /// The rule that the text violates.
-    pub fn parse(text: &str) -> Result<Self, PathError> {
-        Self::collect(text, percent_decode)
+    pub fn parse(text: &str) -> Result<Self, ContentPathError> {
+        Self::parse_segments(text, percent_decode)
     }
 
     /// Parses a path without percent-decoding: a `%` stays a `%`.
     ///
     /// # Errors
     /// The rule that the text violates.
-    pub fn literal(text: &str) -> Result<Self, PathError> {
-        Self::collect(text, |segment| Ok(segment.to_owned()))
+    pub fn parse_literal(text: &str) -> Result<Self, ContentPathError> {
+        Self::parse_segments(text, |segment| Ok(segment.to_owned()))
     }
 
-    fn collect(text: &str, decode: impl Fn(&str) -> Result<String, PathError>) -> Result<Self, PathError> {
+    fn parse_segments(
+        text: &str,
+        decode: impl Fn(&str) -> Result<String, ContentPathError>,
+    ) -> Result<Self, ContentPathError> {
         if text.is_empty() {
             return Ok(Self::default());
         }
         if text.len() > MAX_PATH_BYTES {
-            return Err(PathError::TooLong);
+            return Err(ContentPathError::TooLong);
         }
         if text.split('/').count() > MAX_SEGMENTS && !mutant!("paths-without-end") {
-            return Err(PathError::TooManySegments);
+            return Err(ContentPathError::TooManySegments);
         }
-        text.split('/').map(|segment| checked(decode(segment)?)).collect::<Result<_, _>>().map(Self)
+        text.split('/').map(|segment| require_valid_name(decode(segment)?)).collect::<Result<_, _>>().map(Self)
     }
 
     /// The names, outermost first.
@@ -75,7 +78,7 @@ impl fmt::Display for ContentPath {
 
 /// Why a text is not a [`ContentPath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PathError {
+pub enum ContentPathError {
     /// A `%` is not followed by two hexadecimal digits.
     #[error("the path has a broken percent escape")]
     BadEscape,
@@ -103,22 +106,22 @@ pub enum PathError {
 }
 
 /// Checks that `name` is valid for a directory entry. A path may only contain such names.
-pub(super) fn check_name(name: &str) -> Result<(), PathError> {
+pub(super) fn check_name(name: &str) -> Result<(), ContentPathError> {
     match name {
-        "" => Err(PathError::EmptySegment),
-        "." | ".." => Err(PathError::DotSegment),
-        name if name.contains('/') => Err(PathError::EscapedSlash),
-        name if name.contains('\0') => Err(PathError::Nul),
+        "" => Err(ContentPathError::EmptySegment),
+        "." | ".." => Err(ContentPathError::DotSegment),
+        name if name.contains('/') => Err(ContentPathError::EscapedSlash),
+        name if name.contains('\0') => Err(ContentPathError::Nul),
         _ => Ok(()),
     }
 }
 
-fn checked(name: String) -> Result<String, PathError> {
+fn require_valid_name(name: String) -> Result<String, ContentPathError> {
     check_name(&name)?;
     Ok(name)
 }
 
-fn percent_decode(segment: &str) -> Result<String, PathError> {
+fn percent_decode(segment: &str) -> Result<String, ContentPathError> {
     let mut decoded = Vec::with_capacity(segment.len());
     let mut rest = segment.bytes();
     while let Some(byte) = rest.next() {
@@ -126,11 +129,11 @@ fn percent_decode(segment: &str) -> Result<String, PathError> {
             decoded.push(byte);
             continue;
         }
-        let high = rest.next().and_then(hex_digit).ok_or(PathError::BadEscape)?;
-        let low = rest.next().and_then(hex_digit).ok_or(PathError::BadEscape)?;
+        let high = rest.next().and_then(hex_digit).ok_or(ContentPathError::BadEscape)?;
+        let low = rest.next().and_then(hex_digit).ok_or(ContentPathError::BadEscape)?;
         decoded.push(high << 4 | low);
     }
-    String::from_utf8(decoded).map_err(|_| PathError::NotUtf8)
+    String::from_utf8(decoded).map_err(|_| ContentPathError::NotUtf8)
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
@@ -155,31 +158,31 @@ mod tests {
 
     #[test]
     fn a_literal_path_decodes_nothing() {
-        assert_eq!(ContentPath::literal("%2f/%zz").unwrap().segments(), ["%2f", "%zz"]);
-        assert_eq!(ContentPath::literal("a/../b"), Err(PathError::DotSegment));
+        assert_eq!(ContentPath::parse_literal("%2f/%zz").unwrap().segments(), ["%2f", "%zz"]);
+        assert_eq!(ContentPath::parse_literal("a/../b"), Err(ContentPathError::DotSegment));
     }
 
     #[test]
     fn what_no_directory_lists_is_refused() {
         for (text, error) in [
-            ("/", PathError::EmptySegment),
-            ("/a", PathError::EmptySegment),
-            ("a/", PathError::EmptySegment),
-            ("a//b", PathError::EmptySegment),
-            (".", PathError::DotSegment),
-            ("a/..", PathError::DotSegment),
-            ("%2e%2E/a", PathError::DotSegment),
-            ("a%2fb", PathError::EscapedSlash),
-            ("a%2Fb", PathError::EscapedSlash),
-            ("a%00", PathError::Nul),
-            ("a\0", PathError::Nul),
-            ("%", PathError::BadEscape),
-            ("%4", PathError::BadEscape),
-            ("%4g", PathError::BadEscape),
-            ("%+1", PathError::BadEscape),
-            ("%€", PathError::BadEscape),
-            ("%ff", PathError::NotUtf8),
-            ("%C0%AF", PathError::NotUtf8),
+            ("/", ContentPathError::EmptySegment),
+            ("/a", ContentPathError::EmptySegment),
+            ("a/", ContentPathError::EmptySegment),
+            ("a//b", ContentPathError::EmptySegment),
+            (".", ContentPathError::DotSegment),
+            ("a/..", ContentPathError::DotSegment),
+            ("%2e%2E/a", ContentPathError::DotSegment),
+            ("a%2fb", ContentPathError::EscapedSlash),
+            ("a%2Fb", ContentPathError::EscapedSlash),
+            ("a%00", ContentPathError::Nul),
+            ("a\0", ContentPathError::Nul),
+            ("%", ContentPathError::BadEscape),
+            ("%4", ContentPathError::BadEscape),
+            ("%4g", ContentPathError::BadEscape),
+            ("%+1", ContentPathError::BadEscape),
+            ("%€", ContentPathError::BadEscape),
+            ("%ff", ContentPathError::NotUtf8),
+            ("%C0%AF", ContentPathError::NotUtf8),
         ] {
             assert_eq!(ContentPath::parse(text), Err(error), "{text:?}");
         }
@@ -189,15 +192,15 @@ mod tests {
     fn length_and_depth_are_bounded() {
         let deepest = vec!["d"; MAX_SEGMENTS].join("/");
         assert_eq!(segments(&deepest).len(), MAX_SEGMENTS);
-        assert_eq!(ContentPath::parse(&format!("{deepest}/d")), Err(PathError::TooManySegments));
+        assert_eq!(ContentPath::parse(&format!("{deepest}/d")), Err(ContentPathError::TooManySegments));
         assert!(ContentPath::parse(&"d".repeat(MAX_PATH_BYTES)).is_ok());
-        assert_eq!(ContentPath::parse(&"d".repeat(MAX_PATH_BYTES + 1)), Err(PathError::TooLong));
+        assert_eq!(ContentPath::parse(&"d".repeat(MAX_PATH_BYTES + 1)), Err(ContentPathError::TooLong));
     }
 
     proptest::proptest! {
         #[test]
         fn the_written_form_reads_back(text in "\\PC{0,40}(/\\PC{1,40}){0,4}") {
-            if let Ok(path) = ContentPath::literal(&text) {
+            if let Ok(path) = ContentPath::parse_literal(&text) {
                 proptest::prop_assert_eq!(ContentPath::parse(&path.to_string()), Ok(path));
             }
         }

@@ -3,58 +3,59 @@
 use super::varint;
 
 /// The fields of a message, in wire order. Iteration stops at the end of the message or after the first error.
-pub(super) struct Fields<'a> {
+pub(super) struct ProtobufWireFields<'a> {
     rest: &'a [u8],
 }
 
-pub(super) type Field<'a> = (u64, Value<'a>);
+pub(super) type ProtobufWireField<'a> = (u64, ProtobufWireValue<'a>);
 
 /// A value of one of the two supported wire types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value<'a> {
+pub(super) enum ProtobufWireValue<'a> {
     /// Wire type 0 (varint).
     Number(u64),
     /// Wire type 2 (length-delimited).
     Bytes(&'a [u8]),
 }
 
-impl<'a> Fields<'a> {
-    pub(super) fn of(message: &'a [u8]) -> Self {
+impl<'a> ProtobufWireFields<'a> {
+    pub(super) fn from_message(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 
-    fn read(&mut self) -> Result<Field<'a>, &'static str> {
-        let key = self.number()?;
+    fn read_field(&mut self) -> Result<ProtobufWireField<'a>, &'static str> {
+        let key = self.read_number()?;
         let value = match key & 7 {
-            0 => Value::Number(self.number()?),
-            2 => Value::Bytes(self.bytes()?),
+            0 => ProtobufWireValue::Number(self.read_number()?),
+            2 => ProtobufWireValue::Bytes(self.read_bytes()?),
             _ => return Err("a field has a wire type that the format does not use"),
         };
         Ok((key >> 3, value))
     }
 
-    fn number(&mut self) -> Result<u64, &'static str> {
-        let (value, rest) = varint::split(self.rest).map_err(|_| "a number is cut short, padded or too large")?;
+    fn read_number(&mut self) -> Result<u64, &'static str> {
+        let (value, rest) =
+            varint::split_varint(self.rest).map_err(|_| "a number is cut short, padded or too large")?;
         self.rest = rest;
         Ok(value)
     }
 
-    fn bytes(&mut self) -> Result<&'a [u8], &'static str> {
-        let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+    fn read_bytes(&mut self) -> Result<&'a [u8], &'static str> {
+        let length = usize::try_from(self.read_number()?).unwrap_or(usize::MAX);
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or("a length runs past the end")?;
         self.rest = rest;
         Ok(bytes)
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<Field<'a>, &'static str>;
+impl<'a> Iterator for ProtobufWireFields<'a> {
+    type Item = Result<ProtobufWireField<'a>, &'static str>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
         }
-        let field = self.read();
+        let field = self.read_field();
         if field.is_err() {
             self.rest = &[];
         }

@@ -1,18 +1,18 @@
 //! What the result of a walk proves about the content, in the categories that callers distinguish.
 
-use super::budget::Bound;
-use super::error::WalkError;
+use super::budget::DagWalkLimit;
+use super::error::DagWalkError;
 
 /// What a final error proves: every honest source leads to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refutation {
+pub enum ContentRefutation {
     /// A directory on the path was read and does not contain the entry, or the path continues below a file.
     PathMissing,
     /// The path ends at a directory.
     NotFile,
     /// A link on the path uses a hash that is not on the allow-list.
     HashForbidden,
-    /// The size in the root of the file exceeds [`Budget::total_bytes`](super::Budget::total_bytes).
+    /// The size in the root of the file exceeds [`DagWalkBudget::total_bytes`](super::DagWalkBudget::total_bytes).
     Oversize {
         /// The limit in bytes.
         limit: usize,
@@ -21,21 +21,23 @@ pub enum Refutation {
     Invalid,
 }
 
-impl WalkError {
+impl DagWalkError {
     /// What the error proves; `None` if it is the fault of one source, and another source may succeed.
     ///
-    /// A bound of the budget counts against the content: it is many times what a file within [`Budget::total_bytes`]
-    /// needs, so no honest importer creates blocks beyond it.
+    /// A bound of the budget counts against the content: it is many times what a file within
+    /// [`DagWalkBudget::total_bytes`] needs, so no honest importer creates blocks beyond it.
     ///
-    /// [`Budget::total_bytes`]: super::Budget::total_bytes
-    pub const fn refutation(&self) -> Option<Refutation> {
+    /// [`DagWalkBudget::total_bytes`]: super::DagWalkBudget::total_bytes
+    pub const fn refutation(&self) -> Option<ContentRefutation> {
         Some(match self {
-            Self::NotFound { .. } | Self::NotADirectory { .. } => Refutation::PathMissing,
-            Self::IsADirectory => Refutation::NotFile,
-            Self::HashNotAllowed(_) | Self::Limit(Bound::InlineContent) => Refutation::HashForbidden,
-            Self::TooLarge { limit, .. } => Refutation::Oversize { limit: *limit },
-            Self::BadDagPb { .. } | Self::BadPath(_) | Self::BadUnixfs { .. } | Self::Limit(_) => Refutation::Invalid,
-            Self::UnsupportedCodec(_) | Self::UnsupportedType(_) => Refutation::Invalid,
+            Self::NotFound { .. } | Self::NotADirectory { .. } => ContentRefutation::PathMissing,
+            Self::IsADirectory => ContentRefutation::NotFile,
+            Self::HashNotAllowed(_) | Self::Limit(DagWalkLimit::InlineContent) => ContentRefutation::HashForbidden,
+            Self::TooLarge { limit, .. } => ContentRefutation::Oversize { limit: *limit },
+            Self::BadDagPb { .. } | Self::BadPath(_) | Self::BadUnixfs { .. } | Self::Limit(_) => {
+                ContentRefutation::Invalid
+            }
+            Self::UnsupportedCodec(_) | Self::UnsupportedType(_) => ContentRefutation::Invalid,
             Self::BadCar(_) | Self::CarLimit(_) | Self::HashMismatch { .. } | Self::Incomplete { .. } => return None,
         })
     }

@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 
-use super::dagpb::{Link, Node};
+use super::dagpb::{DagPbLink, DagPbNode};
 use super::path::check_name;
-use super::protobuf::{Fields, Value, set_once};
+use super::protobuf::{ProtobufWireFields, ProtobufWireValue, set_once};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum UnixFsDataType {
     Directory,
     /// A file or a part of one. The legacy type Raw, which old importers used for leaves, is read as a file.
     File,
@@ -20,8 +20,8 @@ pub(super) enum Kind {
 }
 
 /// The decoded Data of a node.
-pub(super) struct UnixFs<'a> {
-    pub(super) kind: Kind,
+pub(super) struct UnixFsData<'a> {
+    pub(super) kind: UnixFsDataType,
     pub(super) data: &'a [u8],
     pub(super) hash_type: Option<u64>,
     pub(super) fanout: Option<u64>,
@@ -29,9 +29,9 @@ pub(super) struct UnixFs<'a> {
     block_sizes: Vec<u64>,
 }
 
-impl<'a> UnixFs<'a> {
+impl<'a> UnixFsData<'a> {
     /// Decodes the Data of `node`. The error states what is wrong with it.
-    pub(super) fn of(node: &Node<'a>) -> Result<Self, &'static str> {
+    pub(super) fn from_node(node: &DagPbNode<'a>) -> Result<Self, &'static str> {
         let mut kind = None;
         let mut data = None;
         let mut file_size = None;
@@ -40,16 +40,16 @@ impl<'a> UnixFs<'a> {
         let mut fanout = None;
         let mut mode = None;
         let mut mtime = None;
-        for field in Fields::of(node.data.ok_or("the node has no Data")?) {
+        for field in ProtobufWireFields::from_message(node.data.ok_or("the node has no Data")?) {
             match field? {
-                (1, Value::Number(code)) => set_once(&mut kind, Kind::of(code))?,
-                (2, Value::Bytes(bytes)) => set_once(&mut data, bytes)?,
-                (3, Value::Number(size)) => set_once(&mut file_size, size)?,
-                (4, Value::Number(size)) => block_sizes.push(size),
-                (5, Value::Number(code)) => set_once(&mut hash_type, code)?,
-                (6, Value::Number(width)) => set_once(&mut fanout, width)?,
-                (7, Value::Number(bits)) => set_once(&mut mode, bits)?,
-                (8, Value::Bytes(time)) => set_once(&mut mtime, time)?,
+                (1, ProtobufWireValue::Number(code)) => set_once(&mut kind, UnixFsDataType::from_code(code))?,
+                (2, ProtobufWireValue::Bytes(bytes)) => set_once(&mut data, bytes)?,
+                (3, ProtobufWireValue::Number(size)) => set_once(&mut file_size, size)?,
+                (4, ProtobufWireValue::Number(size)) => block_sizes.push(size),
+                (5, ProtobufWireValue::Number(code)) => set_once(&mut hash_type, code)?,
+                (6, ProtobufWireValue::Number(width)) => set_once(&mut fanout, width)?,
+                (7, ProtobufWireValue::Number(bits)) => set_once(&mut mode, bits)?,
+                (8, ProtobufWireValue::Bytes(time)) => set_once(&mut mtime, time)?,
                 _ => return Err("the Data has an unknown field"),
             }
         }
@@ -59,8 +59,8 @@ impl<'a> UnixFs<'a> {
 
     /// Bytes of the file below this node. The stated sizes must be consistent with each other.
     ///
-    /// The sizes of the children are only claims at this point. [`super::Walk`] checks each child against its size.
-    pub(super) fn check_file(&self, node: &Node) -> Result<u64, &'static str> {
+    /// The sizes of the children are only claims at this point. [`super::DagWalk`] checks each child against its size.
+    pub(super) fn check_file(&self, node: &DagPbNode) -> Result<u64, &'static str> {
         if self.block_sizes.len() != node.links.len() {
             return Err("blocksizes and links differ in number");
         }
@@ -79,13 +79,16 @@ impl<'a> UnixFs<'a> {
     }
 
     /// The chunks of a file in order, each with its required number of bytes.
-    pub(super) fn chunks<'n>(&self, node: &'n Node<'a>) -> impl DoubleEndedIterator<Item = (&'n Link<'a>, u64)> {
+    pub(super) fn chunks<'n>(
+        &self,
+        node: &'n DagPbNode<'a>,
+    ) -> impl DoubleEndedIterator<Item = (&'n DagPbLink<'a>, u64)> {
         node.links.iter().zip(self.block_sizes.iter().copied())
     }
 }
 
-impl Kind {
-    fn of(code: u64) -> Self {
+impl UnixFsDataType {
+    fn from_code(code: u64) -> Self {
         match code {
             0 | 2 => Self::File,
             1 => Self::Directory,
@@ -97,7 +100,10 @@ impl Kind {
 
 /// The entry called `name` of a plain directory. Every name in the directory must be valid for a directory entry, and
 /// unique.
-pub(super) fn find_entry<'n, 'a>(node: &'n Node<'a>, name: &str) -> Result<Option<&'n Link<'a>>, &'static str> {
+pub(super) fn find_entry<'n, 'a>(
+    node: &'n DagPbNode<'a>,
+    name: &str,
+) -> Result<Option<&'n DagPbLink<'a>>, &'static str> {
     let mut names = HashSet::with_capacity(node.links.len());
     for link in &node.links {
         if check_name(link.name).is_err() && !mutant!("bad-names-in-directories") {
@@ -118,8 +124,8 @@ mod tests {
 
     fn size(data: &[u8], links: usize) -> Result<u64, &'static str> {
         let block = [LINK.repeat(links), vec![0x0a, data.len() as u8], data.to_vec()].concat();
-        let node = Node::decode(&block)?;
-        UnixFs::of(&node)?.check_file(&node)
+        let node = DagPbNode::decode(&block)?;
+        UnixFsData::from_node(&node)?.check_file(&node)
     }
 
     #[test]

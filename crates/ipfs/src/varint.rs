@@ -13,7 +13,7 @@ pub(super) enum VarintError {
 }
 
 /// Splits a number off the start of `bytes`. Only the shortest encoding of a number is accepted.
-pub(super) fn split(bytes: &[u8]) -> Result<(u64, &[u8]), VarintError> {
+pub(super) fn split_varint(bytes: &[u8]) -> Result<(u64, &[u8]), VarintError> {
     let mut value = 0_u64;
     for (index, byte) in bytes.iter().take(MAX_BYTES).enumerate() {
         let bits = u64::from(byte & 0x7f);
@@ -32,7 +32,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<(u64, &[u8]), VarintError> {
 }
 
 /// Appends the encoding of `value` to `out`.
-pub(crate) fn write(mut value: u64, out: &mut Vec<u8>) {
+pub(crate) fn write_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(0x80 | (value & 0x7f) as u8);
         value >>= 7;
@@ -49,22 +49,22 @@ mod tests {
         for shift in 0..64 {
             for value in [1_u64 << shift, (1_u64 << shift) - 1, u64::MAX >> shift] {
                 let mut bytes = Vec::new();
-                write(value, &mut bytes);
+                write_varint(value, &mut bytes);
                 bytes.push(7);
-                assert_eq!(split(&bytes), Ok((value, &[7][..])));
+                assert_eq!(split_varint(&bytes), Ok((value, &[7][..])));
             }
         }
     }
 
     #[test]
     fn padding_overflow_and_cuts_differ() {
-        assert_eq!(split(&[]), Err(VarintError::Truncated));
-        assert_eq!(split(&[0x80]), Err(VarintError::Truncated));
-        assert_eq!(split(&[0x80, 0x00]), Err(VarintError::Invalid));
-        assert_eq!(split(&[0xff; 9]), Err(VarintError::Truncated));
-        assert_eq!(split(&[0xff; 10]), Err(VarintError::Invalid));
+        assert_eq!(split_varint(&[]), Err(VarintError::Truncated));
+        assert_eq!(split_varint(&[0x80]), Err(VarintError::Truncated));
+        assert_eq!(split_varint(&[0x80, 0x00]), Err(VarintError::Invalid));
+        assert_eq!(split_varint(&[0xff; 9]), Err(VarintError::Truncated));
+        assert_eq!(split_varint(&[0xff; 10]), Err(VarintError::Invalid));
         let mut two_to_the_64 = [0x80; 10];
         two_to_the_64[9] = 2;
-        assert_eq!(split(&two_to_the_64), Err(VarintError::Invalid));
+        assert_eq!(split_varint(&two_to_the_64), Err(VarintError::Invalid));
     }
 }

@@ -1,30 +1,30 @@
-//! [`Walk`]: from a root CID and a path to the bytes of a file, over blocks that the caller fetches.
+//! [`DagWalk`]: from a root CID and a path to the bytes of a file, over blocks that the caller fetches.
 
 use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 use multihash::Multihash;
 
-use super::budget::{Bound, Budget};
-use super::dagpb::Node;
-use super::error::WalkError;
-use super::hamt::{Bucket, HashPath, Shard, ShardError};
-use super::id::{CODEC_DAG_PB, CODEC_RAW, ContentId, MAX_DIGEST_BYTES, Parts};
+use super::budget::{DagWalkBudget, DagWalkLimit};
+use super::dagpb::DagPbNode;
+use super::error::DagWalkError;
+use super::hamt::{HamtBucket, HamtHashPath, HamtShard, HamtShardError};
+use super::id::{CODEC_DAG_PB, CODEC_RAW, CidParts, ContentId, MAX_DIGEST_BYTES};
 use super::path::ContentPath;
-use super::unixfs::{Kind, UnixFs, find_entry};
+use super::unixfs::{UnixFsData, UnixFsDataType, find_entry};
 
 /// A traversal from a root along a path to a file. It either wants a block or has ended.
 ///
-/// The caller loops: it calls [`Walk::wanted`], fetches that block from any source and passes it to [`Walk::supply`].
-/// At the end it calls [`Walk::finish`]. A walk wants each block once, and never the block of an identity CID. If the
-/// wanted CID is raw, the caller may try bytes from elsewhere: wrong bytes change nothing.
+/// The caller loops: it calls [`DagWalk::wanted_block`], fetches that block from any source and passes it to
+/// [`DagWalk::supply`]. At the end it calls [`DagWalk::finish`]. A walk wants each block once, and never the block of
+/// an identity CID. If the wanted CID is raw, the caller may try bytes from elsewhere: wrong bytes change nothing.
 #[derive(Clone, Debug)]
-pub struct Walk {
-    budget: Budget,
+pub struct DagWalk {
+    budget: DagWalkBudget,
     /// Path segments that are not yet resolved.
     segments: VecDeque<String>,
     /// A stack of nodes to visit; the next one is last.
-    agenda: Vec<Task>,
+    agenda: Vec<DagWalkTask>,
     proven: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
     proven_bytes: usize,
     visits: usize,
@@ -32,35 +32,35 @@ pub struct Walk {
     file: ContentId,
     /// Parts of the file in order, as slices of blocks in `proven`.
     pieces: Vec<Bytes>,
-    state: Phase,
+    state: DagWalkPhase,
 }
 
 #[derive(Clone, Debug)]
-enum Phase {
+enum DagWalkPhase {
     Wanting(ContentId),
-    Over(Result<Proven, WalkError>),
+    Over(Result<VerifiedFile, DagWalkError>),
 }
 
 #[derive(Clone, Debug)]
-struct Task {
+struct DagWalkTask {
     cid: ContentId,
-    role: Role,
+    role: DagVisitPurpose,
 }
 
 /// Why a node is visited.
 #[derive(Clone, Debug)]
-enum Role {
+enum DagVisitPurpose {
     /// The path resolved so far ends here.
     Step,
     /// A shard of a directory, `path` bits below its root, in the search for `name`.
-    Shard { name: String, path: HashPath, fanout: u64 },
+    Shard { name: String, path: HamtHashPath, fanout: u64 },
     /// A part of the file, `depth` levels below its root, that must have `size` bytes.
     Chunk { size: u64, depth: usize },
 }
 
-impl Walk {
+impl DagWalk {
     /// A walk without any blocks yet.
-    pub fn new(root: ContentId, path: &ContentPath, budget: Budget) -> Self {
+    pub fn new(root: ContentId, path: &ContentPath, budget: DagWalkBudget) -> Self {
         let mut walk = Self {
             budget,
             segments: path.segments().iter().cloned().collect(),
@@ -70,38 +70,38 @@ impl Walk {
             visits: 0,
             file: root,
             pieces: Vec::new(),
-            state: Phase::Wanting(root),
+            state: DagWalkPhase::Wanting(root),
         };
-        match walk.schedule(root, Role::Step) {
+        match walk.schedule(root, DagVisitPurpose::Step) {
             Ok(()) => walk.advance(),
-            Err(error) => walk.state = Phase::Over(Err(error)),
+            Err(error) => walk.state = DagWalkPhase::Over(Err(error)),
         }
         walk
     }
 
     /// The block that the walk needs next; `None` when the walk has ended.
-    pub fn wanted(&self) -> Option<&ContentId> {
+    pub fn wanted_block(&self) -> Option<&ContentId> {
         match &self.state {
-            Phase::Wanting(cid) => Some(cid),
-            Phase::Over(_) => None,
+            DagWalkPhase::Wanting(cid) => Some(cid),
+            DagWalkPhase::Over(_) => None,
         }
     }
 
     /// Accepts the wanted block, and continues as far as the verified blocks allow. If no block is wanted, the call has
     /// no effect.
     ///
-    /// Errors in the content of the block are reported by [`Walk::finish`].
+    /// Errors in the content of the block are reported by [`DagWalk::finish`].
     ///
     /// # Errors
-    /// [`WalkError::HashMismatch`] if `block` is not the wanted one. The walk is unchanged.
-    pub fn supply(&mut self, block: Bytes) -> Result<(), WalkError> {
-        let Phase::Wanting(cid) = self.state else { return Ok(()) };
+    /// [`DagWalkError::HashMismatch`] if `block` is not the wanted one. The walk is unchanged.
+    pub fn supply(&mut self, block: Bytes) -> Result<(), DagWalkError> {
+        let DagWalkPhase::Wanting(cid) = self.state else { return Ok(()) };
         if !cid.verify(&block) && !mutant!("blocks-unhashed") {
-            return Err(WalkError::HashMismatch { cid: Box::new(cid) });
+            return Err(DagWalkError::HashMismatch { cid: Box::new(cid) });
         }
-        match self.remember(cid, block) {
+        match self.store_block(cid, block) {
             Ok(()) => self.advance(),
-            Err(error) => self.state = Phase::Over(Err(error)),
+            Err(error) => self.state = DagWalkPhase::Over(Err(error)),
         }
         Ok(())
     }
@@ -109,17 +109,17 @@ impl Walk {
     /// The file, or the reason why there is none.
     ///
     /// # Errors
-    /// [`WalkError::Incomplete`] while a block is wanted; otherwise what the verified blocks prove.
-    pub fn finish(self) -> Result<Proven, WalkError> {
+    /// [`DagWalkError::Incomplete`] while a block is wanted; otherwise what the verified blocks prove.
+    pub fn finish(self) -> Result<VerifiedFile, DagWalkError> {
         match self.state {
-            Phase::Wanting(cid) => Err(WalkError::Incomplete { cid: Box::new(cid) }),
-            Phase::Over(outcome) => outcome,
+            DagWalkPhase::Wanting(cid) => Err(DagWalkError::Incomplete { cid: Box::new(cid) }),
+            DagWalkPhase::Over(outcome) => outcome,
         }
     }
 
     /// Removes and returns the supplied blocks. Call it only when the walk has ended or is abandoned.
-    pub fn take_blocks(&mut self) -> WalkedBlocks {
-        WalkedBlocks(std::mem::take(&mut self.proven))
+    pub fn take_blocks(&mut self) -> VerifiedBlocks {
+        VerifiedBlocks(std::mem::take(&mut self.proven))
     }
 
     /// Whether the block of `cid` was already supplied.
@@ -128,25 +128,25 @@ impl Walk {
     }
 
     /// The number of distinct blocks supplied so far.
-    pub fn blocks(&self) -> usize {
+    pub fn block_count(&self) -> usize {
         self.proven.len()
     }
 
     /// The budget of this walk.
-    pub fn budget(&self) -> &Budget {
+    pub fn budget(&self) -> &DagWalkBudget {
         &self.budget
     }
 
-    fn remember(&mut self, cid: ContentId, block: Bytes) -> Result<(), WalkError> {
+    fn store_block(&mut self, cid: ContentId, block: Bytes) -> Result<(), DagWalkError> {
         if block.len() > self.budget.block_size && !mutant!("blocks-of-any-size") {
-            return Err(WalkError::Limit(Bound::BlockSize));
+            return Err(DagWalkError::Limit(DagWalkLimit::BlockSize));
         }
         if self.proven.len() >= self.budget.blocks {
-            return Err(WalkError::Limit(Bound::Blocks));
+            return Err(DagWalkError::Limit(DagWalkLimit::Blocks));
         }
         self.proven_bytes += block.len();
         if self.proven_bytes > self.budget.dag_bytes {
-            return Err(WalkError::Limit(Bound::DagBytes));
+            return Err(DagWalkError::Limit(DagWalkLimit::DagBytes));
         }
         self.proven.insert(cid.multihash(), block);
         Ok(())
@@ -154,22 +154,22 @@ impl Walk {
 
     fn advance(&mut self) {
         while let Some(task) = self.agenda.pop() {
-            let Some(block) = self.block(&task.cid) else {
-                self.state = Phase::Wanting(task.cid);
+            let Some(block) = self.find_block(&task.cid) else {
+                self.state = DagWalkPhase::Wanting(task.cid);
                 self.agenda.push(task);
                 return;
             };
             self.visits += 1;
             if let Err(error) = self.visit(task, &block) {
-                self.state = Phase::Over(Err(error));
+                self.state = DagWalkPhase::Over(Err(error));
                 return;
             }
         }
-        self.state = Phase::Over(Ok(self.proven()));
+        self.state = DagWalkPhase::Over(Ok(self.verified_file()));
     }
 
-    fn block(&self, cid: &ContentId) -> Option<Bytes> {
-        match cid.identity() {
+    fn find_block(&self, cid: &ContentId) -> Option<Bytes> {
+        match cid.identity_content() {
             Some(content) => Some(Bytes::copy_from_slice(content)),
             None => self.proven.get(&cid.multihash()).cloned(),
         }
@@ -177,49 +177,49 @@ impl Walk {
 
     /// The result when no node is left to visit. Copies the bytes, so that the result keeps no fetched buffer in
     /// memory.
-    fn proven(&self) -> Proven {
+    fn verified_file(&self) -> VerifiedFile {
         let bytes = Bytes::from(self.pieces.concat());
-        Proven { bytes, file: self.file, blocks: self.proven.len(), visits: self.visits }
+        VerifiedFile { bytes, file: self.file, blocks: self.proven.len(), visits: self.visits }
     }
 
     /// Schedules a visit to a node, if its codec is supported and the budget allows another visit.
-    fn schedule(&mut self, cid: ContentId, role: Role) -> Result<(), WalkError> {
+    fn schedule(&mut self, cid: ContentId, role: DagVisitPurpose) -> Result<(), DagWalkError> {
         if !matches!(cid.codec(), CODEC_RAW | CODEC_DAG_PB) {
-            return Err(WalkError::UnsupportedCodec(cid.codec()));
+            return Err(DagWalkError::UnsupportedCodec(cid.codec()));
         }
         if self.visits + self.agenda.len() >= self.budget.visits && !mutant!("endless-visits") {
-            return Err(WalkError::Limit(Bound::Visits));
+            return Err(DagWalkError::Limit(DagWalkLimit::Visits));
         }
-        self.agenda.push(Task { cid, role });
+        self.agenda.push(DagWalkTask { cid, role });
         Ok(())
     }
 
-    fn follow(&mut self, target: Parts, role: Role) -> Result<(), WalkError> {
-        let cid = target.admit().map_err(|forbidden| {
+    fn follow_link(&mut self, target: CidParts, role: DagVisitPurpose) -> Result<(), DagWalkError> {
+        let cid = target.into_content_id().map_err(|forbidden| {
             if forbidden.is_long_identity() {
-                WalkError::Limit(Bound::InlineContent)
+                DagWalkError::Limit(DagWalkLimit::InlineContent)
             } else {
-                WalkError::HashNotAllowed(forbidden.to_string())
+                DagWalkError::HashNotAllowed(forbidden.to_string())
             }
         })?;
         self.schedule(cid, role)
     }
 
-    fn visit(&mut self, task: Task, block: &Bytes) -> Result<(), WalkError> {
-        let at = At(task.cid);
+    fn visit(&mut self, task: DagWalkTask, block: &Bytes) -> Result<(), DagWalkError> {
+        let at = VisitedNode(task.cid);
         match task.role {
-            Role::Step if task.cid.is_raw() => self.begin_raw_file(&at, block),
-            Role::Chunk { size, .. } if task.cid.is_raw() => self.read_raw_chunk(&at, block, size),
-            Role::Shard { .. } if task.cid.is_raw() => Err(at.bad_unixfs("a shard links to a raw block")),
-            Role::Step => at.decode(block, |node, unixfs| self.step(&at, block, node, unixfs)),
-            Role::Shard { name, path, fanout } => at.decode(block, |node, unixfs| {
-                if unixfs.kind != Kind::HamtShard || unixfs.fanout != Some(fanout) {
+            DagVisitPurpose::Step if task.cid.is_raw() => self.begin_raw_file(&at, block),
+            DagVisitPurpose::Chunk { size, .. } if task.cid.is_raw() => self.read_raw_chunk(&at, block, size),
+            DagVisitPurpose::Shard { .. } if task.cid.is_raw() => Err(at.bad_unixfs("a shard links to a raw block")),
+            DagVisitPurpose::Step => at.decode(block, |node, unixfs| self.follow_segment(&at, block, node, unixfs)),
+            DagVisitPurpose::Shard { name, path, fanout } => at.decode(block, |node, unixfs| {
+                if unixfs.kind != UnixFsDataType::HamtShard || unixfs.fanout != Some(fanout) {
                     return Err(at.bad_unixfs("a shard links to a node that is not a shard of the same fanout"));
                 }
                 self.search_shard(&at, node, unixfs, name, path)
             }),
-            Role::Chunk { size, depth } => at.decode(block, |node, unixfs| {
-                if unixfs.kind != Kind::File || at.file_size(node, unixfs)? != size {
+            DagVisitPurpose::Chunk { size, depth } => at.decode(block, |node, unixfs| {
+                if unixfs.kind != UnixFsDataType::File || at.file_size(node, unixfs)? != size {
                     return Err(at.bad_unixfs("a chunk is not a file of the size its parent states"));
                 }
                 self.read_chunks(block, node, unixfs, depth)
@@ -227,22 +227,28 @@ impl Walk {
         }
     }
 
-    fn step(&mut self, at: &At, block: &Bytes, node: &Node, unixfs: &UnixFs) -> Result<(), WalkError> {
+    fn follow_segment(
+        &mut self,
+        at: &VisitedNode,
+        block: &Bytes,
+        node: &DagPbNode,
+        unixfs: &UnixFsData,
+    ) -> Result<(), DagWalkError> {
         match unixfs.kind {
-            Kind::Other(code) => Err(WalkError::UnsupportedType(code)),
-            Kind::File => {
+            UnixFsDataType::Other(code) => Err(DagWalkError::UnsupportedType(code)),
+            UnixFsDataType::File => {
                 let size = at.file_size(node, unixfs)?;
                 self.begin_file(at.0, size)?;
                 self.read_chunks(block, node, unixfs, 0)
             }
-            Kind::Directory => {
-                let name = self.segments.pop_front().ok_or(WalkError::IsADirectory)?;
+            UnixFsDataType::Directory => {
+                let name = self.segments.pop_front().ok_or(DagWalkError::IsADirectory)?;
                 let entry = find_entry(node, &name).map_err(|why| at.bad_unixfs(why))?;
-                self.follow(entry.ok_or_else(|| not_found(&name))?.target, Role::Step)
+                self.follow_link(entry.ok_or_else(|| not_found(&name))?.target, DagVisitPurpose::Step)
             }
-            Kind::HamtShard => {
-                let name = self.segments.pop_front().ok_or(WalkError::IsADirectory)?;
-                let path = HashPath::of(&name);
+            UnixFsDataType::HamtShard => {
+                let name = self.segments.pop_front().ok_or(DagWalkError::IsADirectory)?;
+                let path = HamtHashPath::from_name(&name);
                 self.search_shard(at, node, unixfs, name, path)
             }
         }
@@ -250,21 +256,23 @@ impl Walk {
 
     fn search_shard(
         &mut self,
-        at: &At,
-        node: &Node,
-        unixfs: &UnixFs,
+        at: &VisitedNode,
+        node: &DagPbNode,
+        unixfs: &UnixFsData,
         name: String,
-        mut path: HashPath,
-    ) -> Result<(), WalkError> {
-        let shard = Shard::of(node, unixfs).map_err(|error| at.shard_error(error))?;
-        match shard.bucket(&name, &mut path).map_err(|error| at.shard_error(error))? {
-            Bucket::Empty => Err(not_found(&name)),
-            Bucket::Entry(link) => self.follow(link.target, Role::Step),
-            Bucket::Shard(link) => self.follow(link.target, Role::Shard { name, path, fanout: shard.fanout() }),
+        mut path: HamtHashPath,
+    ) -> Result<(), DagWalkError> {
+        let shard = HamtShard::from_node(node, unixfs).map_err(|error| at.shard_error(error))?;
+        match shard.find_bucket(&name, &mut path).map_err(|error| at.shard_error(error))? {
+            HamtBucket::Empty => Err(not_found(&name)),
+            HamtBucket::Entry(link) => self.follow_link(link.target, DagVisitPurpose::Step),
+            HamtBucket::Shard(link) => {
+                self.follow_link(link.target, DagVisitPurpose::Shard { name, path, fanout: shard.fanout() })
+            }
         }
     }
 
-    fn begin_raw_file(&mut self, at: &At, block: &Bytes) -> Result<(), WalkError> {
+    fn begin_raw_file(&mut self, at: &VisitedNode, block: &Bytes) -> Result<(), DagWalkError> {
         self.begin_file(at.0, block.len() as u64)?;
         self.pieces.push(block.clone());
         Ok(())
@@ -272,19 +280,19 @@ impl Walk {
 
     /// Records that the path ends at a file of `size` bytes. Every chunk must have its stated size, so this bounds all
     /// of them together.
-    fn begin_file(&mut self, file: ContentId, size: u64) -> Result<(), WalkError> {
+    fn begin_file(&mut self, file: ContentId, size: u64) -> Result<(), DagWalkError> {
         if let Some(name) = self.segments.front() {
-            return Err(WalkError::NotADirectory { below: excerpt(name) });
+            return Err(DagWalkError::NotADirectory { below: excerpt(name) });
         }
         let limit = self.budget.total_bytes;
         if size > limit as u64 {
-            return Err(WalkError::TooLarge { size, limit });
+            return Err(DagWalkError::TooLarge { size, limit });
         }
         self.file = file;
         Ok(())
     }
 
-    fn read_raw_chunk(&mut self, at: &At, block: &Bytes, size: u64) -> Result<(), WalkError> {
+    fn read_raw_chunk(&mut self, at: &VisitedNode, block: &Bytes, size: u64) -> Result<(), DagWalkError> {
         if block.len() as u64 != size {
             return Err(at.bad_unixfs("chunk size differs from the size its parent states"));
         }
@@ -293,53 +301,59 @@ impl Walk {
     }
 
     /// Appends the data of a file node, and schedules its children; the first one is next.
-    fn read_chunks(&mut self, block: &Bytes, node: &Node, unixfs: &UnixFs, depth: usize) -> Result<(), WalkError> {
+    fn read_chunks(
+        &mut self,
+        block: &Bytes,
+        node: &DagPbNode,
+        unixfs: &UnixFsData,
+        depth: usize,
+    ) -> Result<(), DagWalkError> {
         if !unixfs.data.is_empty() {
             self.pieces.push(block.slice_ref(unixfs.data));
         }
         if !node.links.is_empty() && depth >= self.budget.depth && !mutant!("bottomless-files") {
-            return Err(WalkError::Limit(Bound::Depth));
+            return Err(DagWalkError::Limit(DagWalkLimit::Depth));
         }
         for (link, size) in unixfs.chunks(node).rev() {
-            self.follow(link.target, Role::Chunk { size, depth: depth + 1 })?;
+            self.follow_link(link.target, DagVisitPurpose::Chunk { size, depth: depth + 1 })?;
         }
         Ok(())
     }
 }
 
 /// The node that is being read, which errors name.
-struct At(ContentId);
+struct VisitedNode(ContentId);
 
-impl At {
+impl VisitedNode {
     fn decode<T>(
         &self,
         block: &[u8],
-        then: impl FnOnce(&Node, &UnixFs) -> Result<T, WalkError>,
-    ) -> Result<T, WalkError> {
-        let node = Node::decode(block).map_err(|why| WalkError::BadDagPb { cid: Box::new(self.0), why })?;
-        let unixfs = UnixFs::of(&node).map_err(|why| self.bad_unixfs(why))?;
+        then: impl FnOnce(&DagPbNode, &UnixFsData) -> Result<T, DagWalkError>,
+    ) -> Result<T, DagWalkError> {
+        let node = DagPbNode::decode(block).map_err(|why| DagWalkError::BadDagPb { cid: Box::new(self.0), why })?;
+        let unixfs = UnixFsData::from_node(&node).map_err(|why| self.bad_unixfs(why))?;
         then(&node, &unixfs)
     }
 
-    fn file_size(&self, node: &Node, unixfs: &UnixFs) -> Result<u64, WalkError> {
+    fn file_size(&self, node: &DagPbNode, unixfs: &UnixFsData) -> Result<u64, DagWalkError> {
         unixfs.check_file(node).map_err(|why| self.bad_unixfs(why))
     }
 
-    fn bad_unixfs(&self, why: &'static str) -> WalkError {
-        WalkError::BadUnixfs { cid: Box::new(self.0), why }
+    fn bad_unixfs(&self, why: &'static str) -> DagWalkError {
+        DagWalkError::BadUnixfs { cid: Box::new(self.0), why }
     }
 
-    fn shard_error(&self, error: ShardError) -> WalkError {
+    fn shard_error(&self, error: HamtShardError) -> DagWalkError {
         match error {
-            ShardError::Bad(why) => self.bad_unixfs(why),
-            ShardError::Bound(bound) => WalkError::Limit(bound),
-            ShardError::UnknownHash(code) => WalkError::UnsupportedType(code),
+            HamtShardError::Bad(why) => self.bad_unixfs(why),
+            HamtShardError::Bound(bound) => DagWalkError::Limit(bound),
+            HamtShardError::UnknownHash(code) => DagWalkError::UnsupportedType(code),
         }
     }
 }
 
-fn not_found(name: &str) -> WalkError {
-    WalkError::NotFound { name: excerpt(name) }
+fn not_found(name: &str) -> DagWalkError {
+    DagWalkError::NotFound { name: excerpt(name) }
 }
 
 /// A truncated, escaped name for a message.
@@ -350,9 +364,9 @@ fn excerpt(name: &str) -> String {
 
 /// Blocks that were supplied to walks. The hash of each is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WalkedBlocks(HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>);
+pub struct VerifiedBlocks(HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>);
 
-impl WalkedBlocks {
+impl VerifiedBlocks {
     /// The block of `cid`, if present.
     pub fn get(&self, cid: &ContentId) -> Option<&Bytes> {
         self.0.get(&cid.multihash())
@@ -366,7 +380,7 @@ impl WalkedBlocks {
     }
 
     /// The total number of bytes.
-    pub fn bytes(&self) -> usize {
+    pub fn total_bytes(&self) -> usize {
         self.0.values().map(Bytes::len).sum()
     }
 
@@ -378,7 +392,7 @@ impl WalkedBlocks {
 
 /// The result of a successful walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proven {
+pub struct VerifiedFile {
     /// The bytes of the file.
     pub bytes: Bytes,
     /// The CID of the file at the end of the path.
@@ -393,8 +407,8 @@ pub struct Proven {
 mod tests {
     use super::super::varint;
     use super::*;
-    use crate::build::{Blocks, Built, Dag, Entries, Fanout, Layout, tree};
-    use crate::{PathError, Refutation};
+    use crate::build::{BlocksByCid, BuiltDagNode, DagBuilder, DagLayout, DirectoryEntries, HamtFanout, build_tree};
+    use crate::{ContentPathError, ContentRefutation};
 
     const TYPE_FILE: u8 = 2;
 
@@ -403,10 +417,15 @@ mod tests {
     }
 
     /// Walks over `blocks`, and returns the result and the CIDs that were requested.
-    fn ask(root: ContentId, at: &str, budget: Budget, blocks: &Blocks) -> (Result<Proven, WalkError>, Vec<ContentId>) {
-        let mut walk = Walk::new(root, &path(at), budget);
+    fn ask(
+        root: ContentId,
+        at: &str,
+        budget: DagWalkBudget,
+        blocks: &BlocksByCid,
+    ) -> (Result<VerifiedFile, DagWalkError>, Vec<ContentId>) {
+        let mut walk = DagWalk::new(root, &path(at), budget);
         let mut asked = Vec::new();
-        while let Some(cid) = walk.wanted().copied() {
+        while let Some(cid) = walk.wanted_block().copied() {
             asked.push(cid);
             let Some(block) = blocks.get(&cid) else { break };
             walk.supply(block.clone()).unwrap();
@@ -414,48 +433,48 @@ mod tests {
         (walk.finish(), asked)
     }
 
-    fn cat(root: ContentId, at: &str, blocks: &Blocks) -> Result<Bytes, WalkError> {
-        ask(root, at, Budget::card(), blocks).0.map(|proven| proven.bytes)
+    fn cat(root: ContentId, at: &str, blocks: &BlocksByCid) -> Result<Bytes, DagWalkError> {
+        ask(root, at, DagWalkBudget::for_card(), blocks).0.map(|proven| proven.bytes)
     }
 
     fn field(number: u8, content: &[u8]) -> Vec<u8> {
         let mut field = vec![number << 3 | 2];
-        varint::write(content.len() as u64, &mut field);
+        varint::write_varint(content.len() as u64, &mut field);
         field.extend(content);
         field
     }
 
     /// Adds a node with these links and this UnixFS data, valid or not.
-    fn add(blocks: &mut Blocks, links: &[(&str, ContentId)], data: &[u8]) -> ContentId {
+    fn add(blocks: &mut BlocksByCid, links: &[(&str, ContentId)], data: &[u8]) -> ContentId {
         let mut block = Vec::new();
         for (name, cid) in links {
             block.extend(field(2, &[field(1, &cid.to_bytes()), field(2, name.as_bytes())].concat()));
         }
         block.extend(field(1, data));
-        let cid = ContentId::dag_pb_of(&block);
+        let cid = ContentId::from_dag_pb_block(&block);
         blocks.insert(cid, Bytes::from(block));
         cid
     }
 
     /// Adds a file node over chunks, with the sizes that it claims for them.
-    fn add_file(blocks: &mut Blocks, chunks: &[(ContentId, u64)]) -> ContentId {
+    fn add_file(blocks: &mut BlocksByCid, chunks: &[(ContentId, u64)]) -> ContentId {
         let mut data = vec![0x08, TYPE_FILE, 0x18];
-        varint::write(chunks.iter().map(|(_, size)| size).sum(), &mut data);
+        varint::write_varint(chunks.iter().map(|(_, size)| size).sum(), &mut data);
         for (_, size) in chunks {
             data.push(0x20);
-            varint::write(*size, &mut data);
+            varint::write_varint(*size, &mut data);
         }
         let links: Vec<_> = chunks.iter().map(|(cid, _)| ("", *cid)).collect();
         add(blocks, &links, &data)
     }
 
-    fn add_directory(blocks: &mut Blocks, links: &[(&str, ContentId)]) -> ContentId {
+    fn add_directory(blocks: &mut BlocksByCid, links: &[(&str, ContentId)]) -> ContentId {
         add(blocks, links, &[0x08, 1])
     }
 
-    fn is_bad_unixfs<T: std::fmt::Debug>(outcome: Result<T, WalkError>, expected: &str) {
+    fn is_bad_unixfs<T: std::fmt::Debug>(outcome: Result<T, DagWalkError>, expected: &str) {
         match outcome {
-            Err(WalkError::BadUnixfs { why, .. }) => assert_eq!(why, expected),
+            Err(DagWalkError::BadUnixfs { why, .. }) => assert_eq!(why, expected),
             other => panic!("{other:?}"),
         }
     }
@@ -464,11 +483,11 @@ mod tests {
     fn each_block_on_the_way_is_asked_for_once_and_no_other() {
         let files = [("a/b/card.json", "{}"), ("a/other.json", "[]"), ("z", "z")];
         let files = files.map(|(path, content)| (path.to_owned(), Bytes::from(content))).into();
-        let (root, blocks) = tree(&files, Layout::default());
-        let (outcome, asked) = ask(root, "a/b/card.json", Budget::card(), &blocks);
+        let (root, blocks) = build_tree(&files, DagLayout::default());
+        let (outcome, asked) = ask(root, "a/b/card.json", DagWalkBudget::for_card(), &blocks);
         let proven = outcome.unwrap();
         assert_eq!(proven.bytes, "{}");
-        assert_eq!(proven.file, ContentId::raw_of(b"{}"));
+        assert_eq!(proven.file, ContentId::from_raw_block(b"{}"));
         assert_eq!((proven.blocks, proven.visits), (4, 4));
         assert_eq!(asked.len(), 4);
         assert_eq!(asked[0], root);
@@ -477,9 +496,9 @@ mod tests {
 
     #[test]
     fn a_chunk_that_occurs_again_is_not_asked_for_again() {
-        let mut dag = Dag::default();
-        let root = dag.file(&[0; 1000], 10);
-        let (outcome, asked) = ask(root.cid, "", Budget::card(), &dag.into_blocks());
+        let mut dag = DagBuilder::default();
+        let root = dag.add_file(&[0; 1000], 10);
+        let (outcome, asked) = ask(root.cid, "", DagWalkBudget::for_card(), &dag.into_blocks());
         let proven = outcome.unwrap();
         assert_eq!(proven.bytes, vec![0; 1000]);
         assert_eq!((proven.blocks, proven.visits, asked.len()), (2, 101, 2));
@@ -487,26 +506,26 @@ mod tests {
 
     #[test]
     fn the_same_bytes_under_another_codec_are_not_asked_for_again() {
-        let mut blocks = Blocks::new();
+        let mut blocks = BlocksByCid::new();
         let leaf = add_file(&mut blocks, &[]);
         let block = blocks[&leaf].clone();
-        let root = add_file(&mut blocks, &[(leaf, 0), (ContentId::raw_of(&block), block.len() as u64)]);
-        let (outcome, asked) = ask(root, "", Budget::card(), &blocks);
+        let root = add_file(&mut blocks, &[(leaf, 0), (ContentId::from_raw_block(&block), block.len() as u64)]);
+        let (outcome, asked) = ask(root, "", DagWalkBudget::for_card(), &blocks);
         assert_eq!(outcome.unwrap().bytes, block);
         assert_eq!(asked, [root, leaf]);
     }
 
     #[test]
     fn a_wrong_block_changes_nothing() {
-        let mut dag = Dag::default();
-        let root = dag.file(b"hello world", 6);
+        let mut dag = DagBuilder::default();
+        let root = dag.add_file(b"hello world", 6);
         let blocks = dag.into_blocks();
-        let mut walk = Walk::new(root.cid, &ContentPath::default(), Budget::card());
-        while let Some(cid) = walk.wanted().copied() {
+        let mut walk = DagWalk::new(root.cid, &ContentPath::default(), DagWalkBudget::for_card());
+        while let Some(cid) = walk.wanted_block().copied() {
             for wrong in [Bytes::new(), Bytes::from("hello world"), Bytes::from(vec![0; 4 << 20])] {
-                let mismatch = WalkError::HashMismatch { cid: Box::new(cid) };
+                let mismatch = DagWalkError::HashMismatch { cid: Box::new(cid) };
                 assert_eq!(walk.supply(wrong), Err(mismatch));
-                assert_eq!(walk.wanted(), Some(&cid));
+                assert_eq!(walk.wanted_block(), Some(&cid));
             }
             walk.supply(blocks[&cid].clone()).unwrap();
         }
@@ -517,10 +536,10 @@ mod tests {
     #[test]
     fn bytes_from_elsewhere_may_stand_in_for_a_raw_leaf() {
         let files = [("card.json".to_owned(), Bytes::from("{}"))].into();
-        let (root, blocks) = tree(&files, Layout::default());
-        let mut walk = Walk::new(root, &path("card.json"), Budget::card());
+        let (root, blocks) = build_tree(&files, DagLayout::default());
+        let mut walk = DagWalk::new(root, &path("card.json"), DagWalkBudget::for_card());
         walk.supply(blocks[&root].clone()).unwrap();
-        assert!(walk.wanted().unwrap().is_raw());
+        assert!(walk.wanted_block().unwrap().is_raw());
         walk.supply(Bytes::from("{}")).unwrap();
         assert_eq!(walk.finish().unwrap().bytes, "{}");
     }
@@ -528,37 +547,38 @@ mod tests {
     #[test]
     fn identity_cids_need_no_block() {
         let empty = ContentId::parse("bafkqaaa").unwrap();
-        let proven = Walk::new(empty, &ContentPath::default(), Budget::card()).finish().unwrap();
+        let proven = DagWalk::new(empty, &ContentPath::default(), DagWalkBudget::for_card()).finish().unwrap();
         assert_eq!((proven.bytes.len(), proven.blocks, proven.visits), (0, 0, 1));
     }
 
     #[test]
     fn the_end_of_a_path_has_to_be_a_file() {
         let files = [("d/f".to_owned(), Bytes::from("x"))].into();
-        let (root, blocks) = tree(&files, Layout::default());
-        assert_eq!(cat(root, "d", &blocks), Err(WalkError::IsADirectory));
-        assert_eq!(cat(root, "", &blocks), Err(WalkError::IsADirectory));
-        assert_eq!(cat(root, "d/g", &blocks), Err(WalkError::NotFound { name: "g".to_owned() }));
-        assert_eq!(cat(root, "d/f/g", &blocks), Err(WalkError::NotADirectory { below: "g".to_owned() }));
-        let sharded = Layout { shard_above: 0, ..Layout::default() };
-        let (root, blocks) = tree(&files, sharded);
-        assert_eq!(cat(root, "d", &blocks), Err(WalkError::IsADirectory));
-        assert_eq!(cat(root, "e", &blocks), Err(WalkError::NotFound { name: "e".to_owned() }));
+        let (root, blocks) = build_tree(&files, DagLayout::default());
+        assert_eq!(cat(root, "d", &blocks), Err(DagWalkError::IsADirectory));
+        assert_eq!(cat(root, "", &blocks), Err(DagWalkError::IsADirectory));
+        assert_eq!(cat(root, "d/g", &blocks), Err(DagWalkError::NotFound { name: "g".to_owned() }));
+        assert_eq!(cat(root, "d/f/g", &blocks), Err(DagWalkError::NotADirectory { below: "g".to_owned() }));
+        let sharded = DagLayout { shard_above: 0, ..DagLayout::default() };
+        let (root, blocks) = build_tree(&files, sharded);
+        assert_eq!(cat(root, "d", &blocks), Err(DagWalkError::IsADirectory));
+        assert_eq!(cat(root, "e", &blocks), Err(DagWalkError::NotFound { name: "e".to_owned() }));
         assert_eq!(cat(root, "d/f", &blocks).unwrap(), "x");
     }
 
     #[test]
     fn a_missing_block_is_named() {
-        let (root, mut blocks) = tree(&[("f".to_owned(), Bytes::from("x"))].into(), Layout::default());
-        let leaf = ContentId::raw_of(b"x");
+        let (root, mut blocks) = build_tree(&[("f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
+        let leaf = ContentId::from_raw_block(b"x");
         blocks.remove(&leaf);
-        assert_eq!(cat(root, "f", &blocks), Err(WalkError::Incomplete { cid: Box::new(leaf) }));
+        assert_eq!(cat(root, "f", &blocks), Err(DagWalkError::Incomplete { cid: Box::new(leaf) }));
     }
 
     #[test]
     fn names_in_messages_are_cut_and_escaped() {
-        let (root, blocks) = tree(&[("f".to_owned(), Bytes::from("x"))].into(), Layout::default());
-        let Err(WalkError::NotFound { name }) = cat(root, &format!("\u{202e}\n{}", "x".repeat(1000)), &blocks) else {
+        let (root, blocks) = build_tree(&[("f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
+        let Err(DagWalkError::NotFound { name }) = cat(root, &format!("\u{202e}\n{}", "x".repeat(1000)), &blocks)
+        else {
             panic!("found");
         };
         assert!(name.starts_with("\\u{202e}\\n"), "{name}");
@@ -569,24 +589,24 @@ mod tests {
     fn every_entry_of_a_sharded_directory_is_found_by_its_hash() {
         const DEEPEST: usize = 12;
         for fanout in [8, 16, 256, 1024] {
-            let mut dag = Dag::default();
-            let entries: Entries =
-                (0..300).map(|n| (format!("é{n}.json"), dag.raw(format!("{{\"n\":{n}}}")))).collect();
-            let root = dag.hamt(&entries, Fanout::new(fanout).unwrap());
+            let mut dag = DagBuilder::default();
+            let entries: DirectoryEntries =
+                (0..300).map(|n| (format!("é{n}.json"), dag.add_raw_block(format!("{{\"n\":{n}}}")))).collect();
+            let root = dag.add_hamt_directory(&entries, HamtFanout::new(fanout).unwrap());
             let blocks = dag.into_blocks();
             for (name, entry) in &entries {
-                let (outcome, asked) = ask(root.cid, name, Budget::card(), &blocks);
+                let (outcome, asked) = ask(root.cid, name, DagWalkBudget::for_card(), &blocks);
                 assert_eq!(outcome.unwrap().file, entry.cid);
                 assert!(asked.len() <= DEEPEST, "{} blocks at fanout {fanout}", asked.len());
             }
-            assert!(matches!(cat(root.cid, "none", &blocks), Err(WalkError::NotFound { .. })));
+            assert!(matches!(cat(root.cid, "none", &blocks), Err(DagWalkError::NotFound { .. })));
         }
     }
 
     #[test]
     fn a_directory_with_a_bad_name_is_refused_whole() {
-        let leaf = ContentId::raw_of(b"x");
-        let mut blocks = Blocks::from([(leaf, Bytes::from("x"))]);
+        let leaf = ContentId::from_raw_block(b"x");
+        let mut blocks = BlocksByCid::from([(leaf, Bytes::from("x"))]);
         for bad in ["", ".", "..", "a/b", "a\0b"] {
             let root = add_directory(&mut blocks, &[("f", leaf), (bad, leaf)]);
             is_bad_unixfs(cat(root, "f", &blocks), "a directory entry has an invalid name");
@@ -597,8 +617,8 @@ mod tests {
 
     #[test]
     fn a_chunk_must_have_the_size_its_parent_states() {
-        let leaf = ContentId::raw_of(b"x");
-        let mut blocks = Blocks::from([(leaf, Bytes::from("x"))]);
+        let leaf = ContentId::from_raw_block(b"x");
+        let mut blocks = BlocksByCid::from([(leaf, Bytes::from("x"))]);
         for size in [0, 2] {
             let root = add_file(&mut blocks, &[(leaf, size)]);
             is_bad_unixfs(cat(root, "", &blocks), "chunk size differs from the size its parent states");
@@ -613,86 +633,92 @@ mod tests {
 
     #[test]
     fn a_file_too_large_is_known_by_its_root() {
-        let limit = Budget::card().total_bytes;
-        let leaf = ContentId::raw_of(b"x");
-        let mut blocks = Blocks::new();
+        let limit = DagWalkBudget::for_card().total_bytes;
+        let leaf = ContentId::from_raw_block(b"x");
+        let mut blocks = BlocksByCid::new();
         let root = add_file(&mut blocks, &[(leaf, limit as u64), (leaf, 1)]);
-        let (outcome, asked) = ask(root, "", Budget::card(), &blocks);
-        assert_eq!(outcome, Err(WalkError::TooLarge { size: limit as u64 + 1, limit }));
+        let (outcome, asked) = ask(root, "", DagWalkBudget::for_card(), &blocks);
+        assert_eq!(outcome, Err(DagWalkError::TooLarge { size: limit as u64 + 1, limit }));
         assert_eq!(asked, [root]);
 
-        let mut dag = Dag::default();
-        let fits = dag.raw(vec![0; limit]);
-        let exceeds = dag.raw(vec![0; limit + 1]);
+        let mut dag = DagBuilder::default();
+        let fits = dag.add_raw_block(vec![0; limit]);
+        let exceeds = dag.add_raw_block(vec![0; limit + 1]);
         let blocks = dag.into_blocks();
         assert_eq!(cat(fits.cid, "", &blocks).unwrap().len(), limit);
-        assert!(matches!(cat(exceeds.cid, "", &blocks), Err(WalkError::TooLarge { .. })));
+        assert!(matches!(cat(exceeds.cid, "", &blocks), Err(DagWalkError::TooLarge { .. })));
     }
 
     #[test]
     fn a_diamond_without_bytes_ends_at_the_visits() {
-        let mut blocks = Blocks::new();
+        let mut blocks = BlocksByCid::new();
         let mut node = add_file(&mut blocks, &[]);
         for _ in 0..30 {
             node = add_file(&mut blocks, &[(node, 0), (node, 0)]);
         }
-        let (outcome, asked) = ask(node, "", Budget::card(), &blocks);
-        assert_eq!(outcome, Err(WalkError::Limit(Bound::Visits)));
+        let (outcome, asked) = ask(node, "", DagWalkBudget::for_card(), &blocks);
+        assert_eq!(outcome, Err(DagWalkError::Limit(DagWalkLimit::Visits)));
         assert_eq!(asked.len(), 31);
     }
 
     #[test]
     fn more_links_than_visits_are_not_even_listed() {
-        let mut blocks = Blocks::new();
+        let mut blocks = BlocksByCid::new();
         let leaf = ContentId::parse("bafkqaaa").unwrap();
         let root = add_file(&mut blocks, &vec![(leaf, 0); 20_000]);
-        let mut walk = Walk::new(root, &ContentPath::default(), Budget::card());
+        let mut walk = DagWalk::new(root, &ContentPath::default(), DagWalkBudget::for_card());
         walk.supply(blocks[&root].clone()).unwrap();
-        assert!(walk.agenda.len() <= Budget::card().visits);
-        assert_eq!(walk.finish(), Err(WalkError::Limit(Bound::Visits)));
+        assert!(walk.agenda.len() <= DagWalkBudget::for_card().visits);
+        assert_eq!(walk.finish(), Err(DagWalkError::Limit(DagWalkLimit::Visits)));
     }
 
     #[test]
     fn a_chain_ends_at_the_depth() {
-        let mut dag = Dag::default();
-        let leaf = dag.raw("x").cid;
+        let mut dag = DagBuilder::default();
+        let leaf = dag.add_raw_block("x").cid;
         let mut blocks = dag.into_blocks();
         let mut node = leaf;
-        for _ in 0..Budget::MAX_DEPTH {
+        for _ in 0..DagWalkBudget::MAX_DEPTH {
             node = add_file(&mut blocks, &[(node, 1)]);
         }
         assert_eq!(cat(node, "", &blocks).unwrap(), "x");
         node = add_file(&mut blocks, &[(node, 1)]);
-        assert_eq!(cat(node, "", &blocks), Err(WalkError::Limit(Bound::Depth)));
+        assert_eq!(cat(node, "", &blocks), Err(DagWalkError::Limit(DagWalkLimit::Depth)));
     }
 
     #[test]
     fn blocks_are_bounded_in_number_and_size() {
-        let (root, blocks) = tree(&[("d/f".to_owned(), Bytes::from("x"))].into(), Layout::default());
+        let (root, blocks) = build_tree(&[("d/f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
         let within = |budget| ask(root, "d/f", budget, &blocks).0.map(|proven| proven.blocks);
-        let card = Budget::card();
-        assert_eq!(within(Budget { blocks: 3, ..card }), Ok(3));
-        assert_eq!(within(Budget { blocks: 2, ..card }), Err(WalkError::Limit(Bound::Blocks)));
-        assert_eq!(within(Budget { block_size: 10, ..card }), Err(WalkError::Limit(Bound::BlockSize)));
-        assert_eq!(within(Budget { dag_bytes: 80, ..card }), Err(WalkError::Limit(Bound::DagBytes)));
-        assert_eq!(within(Budget { visits: 3, ..card }), Ok(3));
-        assert_eq!(within(Budget { visits: 2, ..card }), Err(WalkError::Limit(Bound::Visits)));
-        assert_eq!(within(Budget { visits: 0, ..card }), Err(WalkError::Limit(Bound::Visits)));
+        let card = DagWalkBudget::for_card();
+        assert_eq!(within(DagWalkBudget { blocks: 3, ..card }), Ok(3));
+        assert_eq!(within(DagWalkBudget { blocks: 2, ..card }), Err(DagWalkError::Limit(DagWalkLimit::Blocks)));
+        assert_eq!(within(DagWalkBudget { block_size: 10, ..card }), Err(DagWalkError::Limit(DagWalkLimit::BlockSize)));
+        assert_eq!(within(DagWalkBudget { dag_bytes: 80, ..card }), Err(DagWalkError::Limit(DagWalkLimit::DagBytes)));
+        assert_eq!(within(DagWalkBudget { visits: 3, ..card }), Ok(3));
+        assert_eq!(within(DagWalkBudget { visits: 2, ..card }), Err(DagWalkError::Limit(DagWalkLimit::Visits)));
+        assert_eq!(within(DagWalkBudget { visits: 0, ..card }), Err(DagWalkError::Limit(DagWalkLimit::Visits)));
     }
 
     #[test]
     fn blocks_of_other_codecs_are_never_asked_for() {
         let cbor = ContentId::parse("bafyreihghlndxztlbtthbk2rumh3dvfbll3slgby4kzthxisuefaamtphq").unwrap();
-        assert_eq!(ask(cbor, "", Budget::card(), &Blocks::new()), (Err(WalkError::UnsupportedCodec(0x71)), vec![]));
-        let mut blocks = Blocks::new();
+        assert_eq!(
+            ask(cbor, "", DagWalkBudget::for_card(), &BlocksByCid::new()),
+            (Err(DagWalkError::UnsupportedCodec(0x71)), vec![])
+        );
+        let mut blocks = BlocksByCid::new();
         let root = add_directory(&mut blocks, &[("f", cbor)]);
-        assert_eq!(ask(root, "f", Budget::card(), &blocks), (Err(WalkError::UnsupportedCodec(0x71)), vec![root]));
+        assert_eq!(
+            ask(root, "f", DagWalkBudget::for_card(), &blocks),
+            (Err(DagWalkError::UnsupportedCodec(0x71)), vec![root])
+        );
     }
 
     #[test]
     fn a_link_that_proves_nothing_matters_only_on_the_way() {
-        let leaf = ContentId::raw_of(b"x");
-        let mut blocks = Blocks::from([(leaf, Bytes::from("x"))]);
+        let leaf = ContentId::from_raw_block(b"x");
+        let mut blocks = BlocksByCid::from([(leaf, Bytes::from("x"))]);
         let sha1 = [&[0x01, 0x55, 0x11, 0x14][..], &[7; 20]].concat();
         let links = [
             field(2, &[field(1, &sha1), field(2, b"bad")].concat()),
@@ -700,10 +726,10 @@ mod tests {
             field(1, &[0x08, 1]),
         ];
         let block = links.concat();
-        let root = ContentId::dag_pb_of(&block);
+        let root = ContentId::from_dag_pb_block(&block);
         blocks.insert(root, Bytes::from(block));
         assert_eq!(cat(root, "good", &blocks).unwrap(), "x");
-        assert!(matches!(cat(root, "bad", &blocks), Err(WalkError::HashNotAllowed(_))));
+        assert!(matches!(cat(root, "bad", &blocks), Err(DagWalkError::HashNotAllowed(_))));
     }
 
     #[test]
@@ -711,13 +737,13 @@ mod tests {
         let inline = [&[1, 0x55, 0x00, 0x81, 0x01][..], &[0; 129]].concat();
         let link = [field(1, &inline), field(2, b"a")].concat();
         let block = [field(2, &link), field(1, &[0x08, 1])].concat();
-        let root = ContentId::dag_pb_of(&block);
-        let blocks = Blocks::from([(root, Bytes::from(block))]);
-        let forbidden = WalkError::Limit(Bound::InlineContent);
+        let root = ContentId::from_dag_pb_block(&block);
+        let blocks = BlocksByCid::from([(root, Bytes::from(block))]);
+        let forbidden = DagWalkError::Limit(DagWalkLimit::InlineContent);
         assert_eq!(cat(root, "a", &blocks), Err(forbidden.clone()));
-        assert_eq!(forbidden.refutation(), Some(Refutation::HashForbidden));
-        for error in [PathError::TooLong, PathError::TooManySegments] {
-            assert_eq!(WalkError::from(error), WalkError::Limit(Bound::Path));
+        assert_eq!(forbidden.refutation(), Some(ContentRefutation::HashForbidden));
+        for error in [ContentPathError::TooLong, ContentPathError::TooManySegments] {
+            assert_eq!(DagWalkError::from(error), DagWalkError::Limit(DagWalkLimit::Path));
         }
     }
 
@@ -729,32 +755,32 @@ mod tests {
     #[test]
     fn shards_end_with_the_hash_and_at_a_foreign_hash() {
         const MURMUR3: u8 = 0x22;
-        let mut blocks = Blocks::new();
+        let mut blocks = BlocksByCid::new();
         let unknown = add(&mut blocks, &[], &shard(&[], 0x12, 8));
-        assert_eq!(cat(unknown, "a", &blocks), Err(WalkError::UnsupportedType(0x12)));
+        assert_eq!(cat(unknown, "a", &blocks), Err(DagWalkError::UnsupportedType(0x12)));
 
-        let mut path = HashPath::of("a");
+        let mut path = HamtHashPath::from_name("a");
         let levels: Vec<u64> = std::iter::from_fn(|| path.next_index(8)).collect();
         let mut below = add(&mut blocks, &[], &shard(&[], MURMUR3, 8));
         for index in levels.iter().rev() {
             below = add(&mut blocks, &[(&format!("{index:X}"), below)], &shard(&[1 << index], MURMUR3, 8));
         }
-        assert_eq!(cat(below, "a", &blocks), Err(WalkError::Limit(Bound::ShardDepth)));
+        assert_eq!(cat(below, "a", &blocks), Err(DagWalkError::Limit(DagWalkLimit::ShardDepth)));
         assert_eq!(levels.len(), 21);
     }
 
     #[test]
     fn each_end_of_a_walk_proves_what_its_name_says() {
-        let cid = Box::new(ContentId::raw_of(b""));
+        let cid = Box::new(ContentId::from_raw_block(b""));
         for (error, proves) in [
-            (WalkError::NotFound { name: String::new() }, Some(Refutation::PathMissing)),
-            (WalkError::IsADirectory, Some(Refutation::NotFile)),
-            (WalkError::HashNotAllowed(String::new()), Some(Refutation::HashForbidden)),
-            (WalkError::TooLarge { size: 9, limit: 8 }, Some(Refutation::Oversize { limit: 8 })),
-            (WalkError::BadUnixfs { cid: cid.clone(), why: "" }, Some(Refutation::Invalid)),
-            (WalkError::CarLimit(Bound::DagBytes), None),
-            (WalkError::HashMismatch { cid: cid.clone() }, None),
-            (WalkError::Incomplete { cid }, None),
+            (DagWalkError::NotFound { name: String::new() }, Some(ContentRefutation::PathMissing)),
+            (DagWalkError::IsADirectory, Some(ContentRefutation::NotFile)),
+            (DagWalkError::HashNotAllowed(String::new()), Some(ContentRefutation::HashForbidden)),
+            (DagWalkError::TooLarge { size: 9, limit: 8 }, Some(ContentRefutation::Oversize { limit: 8 })),
+            (DagWalkError::BadUnixfs { cid: cid.clone(), why: "" }, Some(ContentRefutation::Invalid)),
+            (DagWalkError::CarLimit(DagWalkLimit::DagBytes), None),
+            (DagWalkError::HashMismatch { cid: cid.clone() }, None),
+            (DagWalkError::Incomplete { cid }, None),
         ] {
             assert_eq!(error.refutation(), proves, "{error}");
         }
@@ -762,11 +788,11 @@ mod tests {
 
     #[test]
     fn a_symlink_is_not_followed() {
-        let mut blocks = Blocks::new();
+        let mut blocks = BlocksByCid::new();
         let link = add(&mut blocks, &[], &[0x08, 4, 0x12, 1, b'f']);
         let root = add_directory(&mut blocks, &[("l", link)]);
-        assert_eq!(cat(root, "l", &blocks), Err(WalkError::UnsupportedType(4)));
-        assert_eq!(cat(root, "l/x", &blocks), Err(WalkError::UnsupportedType(4)));
+        assert_eq!(cat(root, "l", &blocks), Err(DagWalkError::UnsupportedType(4)));
+        assert_eq!(cat(root, "l/x", &blocks), Err(DagWalkError::UnsupportedType(4)));
     }
 
     proptest::proptest! {
@@ -774,14 +800,14 @@ mod tests {
 
         #[test]
         fn any_file_comes_back(content: Vec<u8>, chunk in 1_usize..20) {
-            let mut dag = Dag::default();
-            let Built { cid, .. } = dag.file(&content, chunk);
+            let mut dag = DagBuilder::default();
+            let BuiltDagNode { cid, .. } = dag.add_file(&content, chunk);
             proptest::prop_assert_eq!(cat(cid, "", &dag.into_blocks()), Ok(Bytes::from(content)));
         }
 
         #[test]
         fn a_hostile_root_never_panics(block: Vec<u8>, at in "[a-z]{0,2}") {
-            let mut walk = Walk::new(ContentId::dag_pb_of(&block), &path(&at), Budget::card());
+            let mut walk = DagWalk::new(ContentId::from_dag_pb_block(&block), &path(&at), DagWalkBudget::for_card());
             walk.supply(Bytes::from(block)).unwrap();
             let _ = walk.finish();
         }

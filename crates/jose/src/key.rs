@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{Limits, parse};
+use clresolve_core::json::{JsonLimits, parse};
 
 use crate::BASE64URL;
 
@@ -32,44 +32,44 @@ const KEY_BYTES: usize = 32;
 const SIGNATURE_BYTES: usize = 64;
 
 /// A private key. Its bytes are zeroed on drop, and it is never printed.
-pub struct SigningKey {
+pub struct Ed25519SigningKey {
     secret: ed25519_dalek::SigningKey,
-    public: PublicKey,
+    public: Ed25519PublicKey,
 }
 
-impl SigningKey {
+impl Ed25519SigningKey {
     /// Generates a key from the system's random number generator.
     ///
     /// # Errors
-    /// [`KeyError::NoRandomness`].
-    pub fn generate() -> Result<Self, KeyError> {
+    /// [`Ed25519KeyError::NoRandomness`].
+    pub fn generate() -> Result<Self, Ed25519KeyError> {
         let mut seed = Zeroizing::new([0; KEY_BYTES]);
-        getrandom::fill(&mut *seed).map_err(|_| KeyError::NoRandomness)?;
-        Self::of(ed25519_dalek::SigningKey::from_bytes(&seed))
+        getrandom::fill(&mut *seed).map_err(|_| Ed25519KeyError::NoRandomness)?;
+        Self::from_dalek_key(ed25519_dalek::SigningKey::from_bytes(&seed))
     }
 
     /// Parses PKCS#8 in PEM, as `openssl genpkey -algorithm ed25519` writes it.
     ///
     /// # Errors
-    /// [`KeyError::NotPkcs8`], which contains nothing of the input.
-    pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
-        Self::of(ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map_err(|_| KeyError::NotPkcs8)?)
+    /// [`Ed25519KeyError::NotPkcs8`], which contains nothing of the input.
+    pub fn from_pem(pem: &str) -> Result<Self, Ed25519KeyError> {
+        Self::from_dalek_key(ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map_err(|_| Ed25519KeyError::NotPkcs8)?)
     }
 
     /// The key as PKCS#8 in PEM.
-    pub fn to_pem(&self) -> Result<Zeroizing<String>, KeyError> {
+    pub fn to_pem(&self) -> Result<Zeroizing<String>, Ed25519KeyError> {
         // Without the public key: OpenSSL before 3.0 reads only the older form, which lacks it.
         let pair = ed25519_dalek::pkcs8::KeypairBytes { secret_key: self.secret.to_bytes(), public_key: None };
-        pair.to_pkcs8_pem(LineEnding::LF).map_err(|_| KeyError::NotPkcs8)
+        pair.to_pkcs8_pem(LineEnding::LF).map_err(|_| Ed25519KeyError::NotPkcs8)
     }
 
-    fn of(secret: ed25519_dalek::SigningKey) -> Result<Self, KeyError> {
-        let public = PublicKey::of(secret.verifying_key())?;
+    fn from_dalek_key(secret: ed25519_dalek::SigningKey) -> Result<Self, Ed25519KeyError> {
+        let public = Ed25519PublicKey::from_verifying_key(secret.verifying_key())?;
         Ok(Self { secret, public })
     }
 
     /// The corresponding public key.
-    pub const fn public(&self) -> &PublicKey {
+    pub const fn public_key(&self) -> &Ed25519PublicKey {
         &self.public
     }
 
@@ -99,27 +99,27 @@ impl SigningKey {
     }
 }
 
-impl fmt::Debug for SigningKey {
+impl fmt::Debug for Ed25519SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SigningKey").field(&self.public.id).finish()
+        f.debug_tuple("Ed25519SigningKey").field(&self.public.id).finish()
     }
 }
 
 /// A public key, and its RFC 7638 thumbprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PublicKey {
+pub struct Ed25519PublicKey {
     key: VerifyingKey,
     id: String,
 }
 
-impl PublicKey {
+impl Ed25519PublicKey {
     /// A key from its 32 bytes.
     ///
     /// # Errors
-    /// [`KeyError::Weak`] if the bytes are not the canonical encoding of a curve point, or if the point has small
-    /// order. For a point of small order, anyone can make signatures that verify.
-    pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
-        Self::of(VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Weak)?)
+    /// [`Ed25519KeyError::Weak`] if the bytes are not the canonical encoding of a curve point, or if the point has
+    /// small order. For a point of small order, anyone can make signatures that verify.
+    pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, Ed25519KeyError> {
+        Self::from_verifying_key(VerifyingKey::from_bytes(bytes).map_err(|_| Ed25519KeyError::Weak)?)
     }
 
     /// Parses the value of the record `cl.sig.pub`: `ed25519:` or `ed25519=`, then the key's 32 bytes in base64 (any
@@ -127,28 +127,28 @@ impl PublicKey {
     /// text can be read in two ways.
     ///
     /// # Errors
-    /// [`KeyError::NotRecord`], or [`KeyError::Weak`].
-    pub fn from_record(value: &str) -> Result<Self, KeyError> {
+    /// [`Ed25519KeyError::NotRecord`], or [`Ed25519KeyError::Weak`].
+    pub fn from_record(value: &str) -> Result<Self, Ed25519KeyError> {
         let encoded = RECORD_PREFIXES.iter().find_map(|prefix| value.strip_prefix(prefix));
-        if let Some(bytes) = in_hex(encoded.unwrap_or(value)) {
+        if let Some(bytes) = parse_hex_key(encoded.unwrap_or(value)) {
             return Self::from_bytes(&bytes);
         }
         let decoders = [&STANDARD, &STANDARD_NO_PAD, &BASE64URL];
-        let encoded = encoded.ok_or(KeyError::NotRecord)?;
+        let encoded = encoded.ok_or(Ed25519KeyError::NotRecord)?;
         let bytes = decoders.into_iter().find_map(|decoder| decoder.decode(encoded).ok());
-        let bytes: [u8; KEY_BYTES] = bytes.and_then(|bytes| bytes.try_into().ok()).ok_or(KeyError::NotRecord)?;
+        let bytes: [u8; KEY_BYTES] = bytes.and_then(|bytes| bytes.try_into().ok()).ok_or(Ed25519KeyError::NotRecord)?;
         Self::from_bytes(&bytes)
     }
 
-    fn of(key: VerifyingKey) -> Result<Self, KeyError> {
+    fn from_verifying_key(key: VerifyingKey) -> Result<Self, Ed25519KeyError> {
         let canonical = key.to_edwards().compress();
         if !clresolve_core::mutant!("weak-keys") && (key.is_weak() || canonical.as_bytes() != key.as_bytes()) {
-            return Err(KeyError::Weak);
+            return Err(Ed25519KeyError::Weak);
         }
         let x = BASE64URL.encode(key.as_bytes());
         // RFC 7638: the required members, sorted by name, without white space.
         let canonical = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
-        let id = BASE64URL.encode(Digest::of(canonical.as_bytes()).as_bytes());
+        let id = BASE64URL.encode(Digest::compute(canonical.as_bytes()).as_bytes());
         Ok(Self { key, id })
     }
 
@@ -176,19 +176,19 @@ impl PublicKey {
     }
 
     /// Parses the member `x` of a JSON Web Key.
-    pub fn from_x(x: &str) -> Result<Self, KeyError> {
+    pub fn from_jwk_x(x: &str) -> Result<Self, Ed25519KeyError> {
         let bytes = BASE64URL.decode(x).ok().and_then(|bytes| bytes.try_into().ok());
-        Self::from_bytes(&bytes.ok_or(KeyError::NotJwk)?)
+        Self::from_bytes(&bytes.ok_or(Ed25519KeyError::NotJwk)?)
     }
 
     /// Parses a JSON Web Key; `None` for another key type, which a set may also contain (RFC 7517, section 5).
-    fn from_jwk(jwk: &Value) -> Result<Option<Self>, KeyError> {
+    fn from_jwk(jwk: &Value) -> Result<Option<Self>, Ed25519KeyError> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         if text("kty") != Some("OKP") || text("crv") != Some("Ed25519") {
             return Ok(None);
         }
         if jwk.get("d").is_some() {
-            return Err(KeyError::Private);
+            return Err(Ed25519KeyError::Private);
         }
         let forbids = |member: &str, allowed: &[&str]| {
             jwk.get(member).is_some_and(|value| !value.as_str().is_some_and(|value| allowed.contains(&value)))
@@ -196,9 +196,9 @@ impl PublicKey {
         if forbids("use", &["sig"]) || forbids("alg", &ED25519_ALGORITHMS) {
             return Ok(None);
         }
-        let key = Self::from_x(text("x").unwrap_or_default())?;
+        let key = Self::from_jwk_x(text("x").unwrap_or_default())?;
         if jwk.get("kid").is_some_and(|kid| kid.as_str() != Some(key.id())) {
-            return Err(KeyError::OtherId);
+            return Err(Ed25519KeyError::OtherId);
         }
         Ok(Some(key))
     }
@@ -206,28 +206,28 @@ impl PublicKey {
 
 /// The public keys that a verifier trusts, or an issuer publishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrustedKeys(Vec<PublicKey>);
+pub struct Ed25519KeySet(Vec<Ed25519PublicKey>);
 
-impl TrustedKeys {
+impl Ed25519KeySet {
     /// Parses a JSON Web Key Set (RFC 7517). Keys that are not for Ed25519 signatures are skipped.
     ///
     /// # Errors
     /// The text is not a JSON Web Key Set, it contains no Ed25519 key, or one of its keys is private, is weak, or has a
     /// `kid` other than its thumbprint.
-    pub fn from_jwks(bytes: &[u8]) -> Result<Self, KeyError> {
+    pub fn from_jwks(bytes: &[u8]) -> Result<Self, Ed25519KeyError> {
         let list = key_list(bytes)?;
         let keys: Vec<_> =
-            list.iter().filter_map(|jwk| PublicKey::from_jwk(jwk).transpose()).collect::<Result<_, _>>()?;
-        if keys.is_empty() { Err(KeyError::NoKey) } else { Ok(Self(keys)) }
+            list.iter().filter_map(|jwk| Ed25519PublicKey::from_jwk(jwk).transpose()).collect::<Result<_, _>>()?;
+        if keys.is_empty() { Err(Ed25519KeyError::NoKey) } else { Ok(Self(keys)) }
     }
 
     /// The keys as a JSON Web Key Set.
     pub fn to_jwks(&self) -> Value {
-        json!({ "keys": self.0.iter().map(PublicKey::to_jwk).collect::<Vec<_>>() })
+        json!({ "keys": self.0.iter().map(Ed25519PublicKey::to_jwk).collect::<Vec<_>>() })
     }
 
     /// The key with this thumbprint.
-    pub fn get(&self, id: &str) -> Option<&PublicKey> {
+    pub fn get(&self, id: &str) -> Option<&Ed25519PublicKey> {
         self.0.iter().find(|key| key.id == id)
     }
 
@@ -244,31 +244,32 @@ impl TrustedKeys {
 /// The keys of a JSON Web Key Set as unparsed JSON, of any key type.
 ///
 /// # Errors
-/// [`KeyError::NotJwks`].
-pub fn key_list(bytes: &[u8]) -> Result<Vec<Value>, KeyError> {
+/// [`Ed25519KeyError::NotJwks`].
+pub fn key_list(bytes: &[u8]) -> Result<Vec<Value>, Ed25519KeyError> {
     if bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
         let detail = "it is PEM; `clresolve signature key public FILE` makes a key set of a key".to_owned();
-        return Err(KeyError::NotJwks { detail });
+        return Err(Ed25519KeyError::NotJwks { detail });
     }
-    let mut set = parse(bytes, Limits::CARD).map_err(|error| KeyError::NotJwks { detail: error.to_string() })?;
+    let mut set =
+        parse(bytes, JsonLimits::CARD).map_err(|error| Ed25519KeyError::NotJwks { detail: error.to_string() })?;
     let Some(Value::Array(list)) = set.get_mut("keys").map(Value::take) else {
-        return Err(KeyError::NotJwks { detail: "expected an object with the member keys".to_owned() });
+        return Err(Ed25519KeyError::NotJwks { detail: "expected an object with the member keys".to_owned() });
     };
     if list.len() > MAX_KEYS {
-        return Err(KeyError::NotJwks { detail: format!("at most {MAX_KEYS} keys are allowed") });
+        return Err(Ed25519KeyError::NotJwks { detail: format!("at most {MAX_KEYS} keys are allowed") });
     }
     Ok(list)
 }
 
-impl From<&PublicKey> for TrustedKeys {
-    fn from(key: &PublicKey) -> Self {
+impl From<&Ed25519PublicKey> for Ed25519KeySet {
+    fn from(key: &Ed25519PublicKey) -> Self {
         Self(vec![key.clone()])
     }
 }
 
 /// The bytes of 64 hex digits, with or without `0x`. Base64 cannot be mistaken for them: 64 base64 digits encode 48
 /// bytes.
-fn in_hex(text: &str) -> Option<[u8; KEY_BYTES]> {
+fn parse_hex_key(text: &str) -> Option<[u8; KEY_BYTES]> {
     let digits = text.strip_prefix("0x").unwrap_or(text).as_bytes();
     if digits.len() != 2 * KEY_BYTES {
         return None;
@@ -284,7 +285,7 @@ fn in_hex(text: &str) -> Option<[u8; KEY_BYTES]> {
 /// Why a key is refused. No error contains any part of a private key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeyError {
+pub enum Ed25519KeyError {
     /// The set contains no Ed25519 key for signatures.
     #[error("the set has no Ed25519 key for signatures")]
     NoKey,

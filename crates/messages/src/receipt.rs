@@ -2,7 +2,7 @@
 //! and no clock.
 //!
 //! CommandLayer's programs sign receipts in eleven ways, and their verifiers differ. One module per way separates the
-//! signed content from the proof ([`Family`]). All checks then use only the content that the signature covers,
+//! signed content from the proof ([`ReceiptFamily`]). All checks then use only the content that the signature covers,
 //! recomputed from the bytes.
 //!
 //! | module | contents |
@@ -23,8 +23,8 @@ pub mod judge;
 pub mod question;
 pub mod replay;
 
-pub use document::Verification;
-pub use family::Family;
-pub use json::{MAX_BYTES, Unreadable};
+pub use document::ReceiptVerificationDocument;
+pub use family::ReceiptFamily;
+pub use json::{MAX_BYTES, ReceiptParseError};
 pub use judge::{ReceiptJudgement, judge};
-pub use question::ReceiptQuestion;
+pub use question::ReceiptVerificationRequest;

@@ -12,7 +12,7 @@ pub mod judge;
 pub mod question;
 pub mod template;
 
-pub use document::RequestCheck;
+pub use document::RequestCheckDocument;
 pub use judge::{RequestJudgement, judge};
-pub use question::RequestQuestion;
-pub use template::Template;
+pub use question::OutgoingAgentRequest;
+pub use template::RequestTemplate;

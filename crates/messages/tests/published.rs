@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::Effect;
-use clresolve_core::state::State;
-use clresolve_messages::request::{Template, judge};
-use clresolve_verdict::manifest::{Manifest, SchemaEntry, Side};
-use clresolve_verdict::profile::{DEFAULT, Profiles};
-use clresolve_verdict::schema::bound::{CompiledSchema, Gathering};
+use clresolve_core::reason::ReasonEffect;
+use clresolve_core::state::TrustState;
+use clresolve_messages::request::{RequestTemplate, judge};
+use clresolve_verdict::manifest::{BoundSchemaEntry, SchemaManifest, SchemaSide};
+use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
+use clresolve_verdict::schema::bound::{BoundSchema, BoundSchemaCollector};
 use clresolve_verdict::schema::served::ServedSchema;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 struct Release {
     root: PathBuf,
     examples: PathBuf,
-    manifest: Manifest,
+    manifest: SchemaManifest,
 }
 
 fn corpus() -> Option<PathBuf> {
@@ -35,7 +35,7 @@ fn corpus() -> Option<PathBuf> {
 /// Both layers of 1.0.0, and the commercial layer of 1.1.0 with the digests that its manifest does not pin.
 fn releases() -> Vec<Release> {
     let Some(corpus) = corpus() else { return Vec::new() };
-    let profiles = Profiles::builtin();
+    let profiles = ConformanceProfiles::builtin();
     let released = profiles.get(DEFAULT).expect("built in");
     let mut releases: Vec<_> = released
         .manifests()
@@ -55,15 +55,15 @@ fn releases() -> Vec<Release> {
 }
 
 /// The manifest with the digests of the files added.
-fn pinned(manifest: &[u8], root: &Path) -> Manifest {
+fn pinned(manifest: &[u8], root: &Path) -> SchemaManifest {
     let mut file: Value = serde_json::from_slice(manifest).expect("JSON");
     for verb in file["verbs"].as_array_mut().expect("a list") {
         for side in ["request", "receipt"] {
             let path = root.join(verb[side]["path"].as_str().expect("a path"));
-            verb[side]["sha256"] = json!(Digest::of(&read(&path)));
+            verb[side]["sha256"] = json!(Digest::compute(&read(&path)));
         }
     }
-    Manifest::load(file.to_string().as_bytes()).expect("a manifest")
+    SchemaManifest::load(file.to_string().as_bytes()).expect("a manifest")
 }
 
 fn read(path: &Path) -> Bytes {
@@ -71,17 +71,17 @@ fn read(path: &Path) -> Bytes {
 }
 
 impl Release {
-    fn bound(&self, entry: &SchemaEntry) -> CompiledSchema {
+    fn bound(&self, entry: &BoundSchemaEntry) -> BoundSchema {
         let served = |path: &Path| ServedSchema::read(read(path));
-        let mut gathering = Gathering::new(&self.manifest, entry, served(&self.root.join(&entry.path)));
-        while let Some(sibling) = gathering.missing().expect("it refers to its own release") {
+        let mut gathering = BoundSchemaCollector::new(&self.manifest, entry, served(&self.root.join(&entry.path)));
+        while let Some(sibling) = gathering.next_missing().expect("it refers to its own release") {
             let own = gathering
                 .locations(&sibling)
                 .into_iter()
                 .filter_map(|location| Some(self.root.join("schemas").join(location.split("/schemas/").nth(1)?)));
             assert!(own.into_iter().any(|path| gathering.supply(sibling, served(&path))), "{sibling:?}");
         }
-        gathering.ready().compile().expect("it is strict")
+        gathering.into_bundle().compile().expect("it is strict")
     }
 }
 
@@ -90,8 +90,9 @@ fn every_published_example_gets_its_stated_result() {
     let mut judged = 0;
     for release in releases() {
         for verb in release.manifest.verbs() {
-            let [request, receipt] = [Side::Request, Side::Receipt].map(|side| release.bound(verb.schema(side)));
-            for (folder, state) in [("valid", State::Trusted), ("invalid", State::Untrusted)] {
+            let [request, receipt] =
+                [SchemaSide::Request, SchemaSide::Receipt].map(|side| release.bound(verb.schema(side)));
+            for (folder, state) in [("valid", TrustState::Trusted), ("invalid", TrustState::Untrusted)] {
                 for file in std::fs::read_dir(release.examples.join(&verb.name).join(folder)).expect("a folder") {
                     let path = file.expect("a file").path();
                     let is_request = path.to_string_lossy().contains(".request.");
@@ -114,7 +115,7 @@ fn a_template_of_every_verb_passes() {
     for release in releases() {
         for verb in release.manifest.verbs() {
             let bound = release.bound(&verb.request);
-            let template = Template::of(&bound, "fresh-1", now);
+            let template = RequestTemplate::from_schema(&bound, "fresh-1", now);
             let text = format!("{:#}", template.request);
             let found = judge(text.as_bytes(), Some(&bound));
             assert!(template.is_valid && found.findings.is_empty(), "{}: {text} {:#?}", verb.name, found.findings);
@@ -137,7 +138,7 @@ fn the_worst_request_takes_little_memory() {
                 let mut findings = 0;
                 let used = allocation_counter::measure(|| {
                     let found = judge(text.as_bytes(), Some(&bound));
-                    findings = found.findings.iter().filter(|finding| finding.effect != Effect::Warn).count();
+                    findings = found.findings.iter().filter(|finding| finding.effect != ReasonEffect::Warn).count();
                 });
                 assert!(findings > 0 || shape == "text", "{} {shape}", verb.name);
                 assert!(used.bytes_max < MOST, "{} {shape}: {} bytes", verb.name, used.bytes_max);
@@ -148,8 +149,8 @@ fn the_worst_request_takes_little_memory() {
 
 /// Requests of nearly 256 KiB: unknown members, long names, invalid items in each list of the template, and numbers
 /// that parsers read differently.
-fn worst(bound: &CompiledSchema) -> Vec<(&'static str, String)> {
-    let good = Template::of(bound, "r", jiff::Timestamp::UNIX_EPOCH).request.to_string();
+fn worst(bound: &BoundSchema) -> Vec<(&'static str, String)> {
+    let good = RequestTemplate::from_schema(bound, "r", jiff::Timestamp::UNIX_EPOCH).request.to_string();
     let with = |members: String| format!("{}{members}}}", &good[..good.len() - 1]);
     let many = |count: usize, member: &dyn Fn(usize) -> String| (0..count).map(member).collect::<String>();
     vec![

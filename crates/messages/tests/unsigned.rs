@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::Code;
-use clresolve_core::state::State;
-use clresolve_jose::PublicKey;
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::TrustState;
+use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
+    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, StepStatus,
 };
-use clresolve_messages::receipt::{Family, MAX_BYTES, ReceiptJudgement, judge};
-use clresolve_payment::route::Route;
+use clresolve_messages::receipt::{MAX_BYTES, ReceiptFamily, ReceiptJudgement, judge};
+use clresolve_payment::route::AgentRoute;
 use serde_json::{Value, json};
 
 macro_rules! receipts {
@@ -73,8 +73,8 @@ struct World {
 impl World {
     fn new() -> Self {
         let address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address");
-        let route = Route::configured("https://api.sandbox.example/summarize/v1").expect("a route");
-        let key = PublicKey::from_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=").expect("a key");
+        let route = AgentRoute::from_configuration("https://api.sandbox.example/summarize/v1").expect("a route");
+        let key = Ed25519PublicKey::from_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=").expect("a key");
         Self {
             agent: ReceiptAgent {
                 name: EnsName::parse("summarizeagent.eth").expect("a name"),
@@ -156,10 +156,10 @@ fn what_nobody_signs_never_changes_the_state() {
     let mut families = BTreeSet::new();
     for receipt in receipts() {
         let good = world.judged(&receipt.to_string());
-        assert_eq!(good.state(), State::Trusted, "{good:#?}");
+        assert_eq!(good.state(), TrustState::Trusted, "{good:#?}");
         for (place, holed) in with_a_hole(&receipt) {
             let filled = |value: &str| world.judged(&holed.replace(&json!(PLACE).to_string(), value));
-            if filled(r#""plain""#).state() != State::Trusted {
+            if filled(r#""plain""#).state() != TrustState::Trusted {
                 continue;
             }
             families.extend(good.family);
@@ -167,7 +167,7 @@ fn what_nobody_signs_never_changes_the_state() {
                 let found = filled(hostile);
                 assert_eq!(
                     (found.state(), found.family),
-                    (State::Trusted, good.family),
+                    (TrustState::Trusted, good.family),
                     "{hostile} at {place} of {:?}: {found:#?}",
                     good.family
                 );
@@ -175,7 +175,7 @@ fn what_nobody_signs_never_changes_the_state() {
         }
     }
     // The unit tests of their checks create receipts of these two forms.
-    let made = Family::ALL.into_iter().filter(|family| ![Family::B3, Family::E2].contains(family));
+    let made = ReceiptFamily::ALL.into_iter().filter(|family| ![ReceiptFamily::B3, ReceiptFamily::E2].contains(family));
     assert_eq!(families, made.collect(), "of each family some place is not signed");
 }
 
@@ -193,11 +193,11 @@ fn what_nobody_signs_and_nobody_reads_is_refused_or_undecided() {
         (found.state(), found.reasons.iter().map(|reason| reason.code).collect::<Vec<_>>())
     };
     let twice = r#""more":1,"more":1"#;
-    assert_eq!(outcome(twice), (State::Untrusted, vec![Code::ReceiptDuplicateKey]));
+    assert_eq!(outcome(twice), (TrustState::Untrusted, vec![ReasonCode::ReceiptDuplicateKey]));
     let long = format!(r#""more":"{}""#, "x".repeat(MAX_BYTES));
     let deep = format!(r#""more":{}{}"#, "[".repeat(64), "]".repeat(64));
     for member in [long, deep] {
-        assert_eq!(outcome(&member), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+        assert_eq!(outcome(&member), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
     }
 }
 
@@ -221,17 +221,26 @@ fn the_shape_of_another_family_never_changes_the_state() {
     for receipt in &receipts {
         let family = world.judged(&receipt.to_string()).family.expect("a family");
         // The other families sign every top-level member.
-        if ![Family::B1, Family::B2, Family::D, Family::E, Family::X1, Family::X2].contains(&family) {
+        if ![
+            ReceiptFamily::B1,
+            ReceiptFamily::B2,
+            ReceiptFamily::D,
+            ReceiptFamily::E,
+            ReceiptFamily::X1,
+            ReceiptFamily::X2,
+        ]
+        .contains(&family)
+        {
             continue;
         }
         for other in &receipts {
             let mut both = merged(receipt, other);
-            if family == Family::X2 {
+            if family == ReceiptFamily::X2 {
                 // The only member that the x402 text forbids, because the JWS contains the payload.
                 both.as_object_mut().expect("an object").remove("payload");
             }
             let found = world.judged(&both.to_string());
-            assert_eq!(found.state(), State::Trusted, "{family:?} with {other}: {found:#?}");
+            assert_eq!(found.state(), TrustState::Trusted, "{family:?} with {other}: {found:#?}");
             shapes += 1;
         }
     }
@@ -250,7 +259,7 @@ fn a_second_proof_of_the_older_runtime_core_says_nothing() {
         "metadata": {"proof": {"alg": "ed25519-sha256", "canonical": "json.sorted_keys.v1"}}});
     for receipt in [within, beside, both] {
         let found = world.judged(&receipt.to_string());
-        assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::D0)), "{found:#?}");
+        assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::D0)), "{found:#?}");
     }
 }
 
@@ -259,7 +268,8 @@ fn families_name_the_agent_or_do_not() {
     let world = World::new();
     for receipt in receipts() {
         let found = world.judged(&receipt.to_string());
-        let names_nobody = [Some(Family::B1), Some(Family::B2), Some(Family::C), Some(Family::D)];
+        let names_nobody =
+            [Some(ReceiptFamily::B1), Some(ReceiptFamily::B2), Some(ReceiptFamily::C), Some(ReceiptFamily::D)];
         assert_eq!(found.is_agent_compared, !names_nobody.contains(&found.family), "{:?}", found.family);
     }
 }
@@ -279,7 +289,11 @@ fn a_payload_of_x402_s_own_is_covered_as_it_is_written() {
         let mut holed = receipt.clone();
         holed["payload"][member] = PLACE.into();
         let found = world.judged(&holed.to_string().replace(&json!(PLACE).to_string(), hostile));
-        let schema = found.row(ReceiptCheck::Schema).map(|row| row.status);
-        assert_eq!((found.state(), schema), (State::Untrusted, Some(Status::Fail)), "{member} {hostile}: {found:#?}");
+        let schema = found.check_result(ReceiptCheck::Schema).map(|row| row.status);
+        assert_eq!(
+            (found.state(), schema),
+            (TrustState::Untrusted, Some(StepStatus::Fail)),
+            "{member} {hostile}: {found:#?}"
+        );
     }
 }

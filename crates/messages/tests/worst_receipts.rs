@@ -6,7 +6,7 @@
 mod documents;
 
 use allocation_counter::measure;
-use clresolve_messages::receipt::judge::{ReceiptCheck, Status};
+use clresolve_messages::receipt::judge::{ReceiptCheck, StepStatus};
 
 use documents::kinds::Kind;
 use documents::{NAME, World};
@@ -25,7 +25,8 @@ fn every_worst_receipt_stays_within_16_mib() {
         println!("{peak} bytes: {kind:?}, {} bytes", question.len());
         assert!(peak <= MOST_BYTES, "{kind:?}: {peak} bytes");
         let found = found.expect("it was judged");
-        let is_read = found.checks.iter().any(|row| row.check == ReceiptCheck::Family && row.status == Status::Pass);
+        let is_read =
+            found.checks.iter().any(|row| row.check == ReceiptCheck::Family && row.status == StepStatus::Pass);
         let shapes = found.reasons.first().and_then(|reason| reason.observed.as_deref());
         let is_tried = kind == Kind::Shapes && shapes.is_some_and(|shapes| shapes.split(", ").count() == 7);
         let is_counted = kind == Kind::Nested && shapes.is_some_and(|cause| cause.contains("values"));

@@ -6,7 +6,7 @@
 mod documents;
 
 use allocation_counter::measure;
-use clresolve_core::reason::Code;
+use clresolve_core::reason::ReasonCode;
 use clresolve_messages::request::judge::MAX_FINDINGS;
 
 use documents::World;
@@ -27,8 +27,8 @@ fn every_worst_request_stays_within_16_mib() {
         assert!(peak <= MOST_BYTES, "{kind:?}: {peak} bytes");
         let found = found.expect("it was judged");
         let codes: Vec<_> = found.findings.iter().map(|finding| finding.code).collect();
-        assert!(!codes.contains(&Code::RequestTooComplex), "{kind:?} is refused before the dear part: {codes:?}");
-        assert_eq!(codes.contains(&Code::RequestDuplicateKey), kind == Kind::Twice, "{kind:?}: {codes:?}");
+        assert!(!codes.contains(&ReasonCode::RequestTooComplex), "{kind:?} is refused before the dear part: {codes:?}");
+        assert_eq!(codes.contains(&ReasonCode::RequestDuplicateKey), kind == Kind::Twice, "{kind:?}: {codes:?}");
         if matches!(kind, Kind::Numbers | Kind::Members | Kind::Refused | Kind::Objects | Kind::Unknown) {
             assert!(codes.len() >= MAX_FINDINGS, "{kind:?}: {} findings", codes.len());
         }

@@ -8,16 +8,16 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use clresolve_core::json::{JsonError, Limits, parse};
+use clresolve_core::json::{JsonError, JsonLimits, parse};
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::Code;
-use clresolve_core::state::State;
-use clresolve_jose::PublicKey;
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::TrustState;
+use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
+    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, StepStatus,
 };
-use clresolve_messages::receipt::{Family, ReceiptJudgement, judge};
-use clresolve_payment::route::Route;
+use clresolve_messages::receipt::{ReceiptFamily, ReceiptJudgement, judge};
+use clresolve_payment::route::AgentRoute;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -26,26 +26,26 @@ fn x402_vectors_of_commandlayer_receipts_get_their_result() {
     let Some(vectors) = vectors() else { return };
     for vector in &vectors {
         let found = vector.judged(&vector.receipt);
-        let row = |check| found.row(check).map(|row| row.status);
+        let row = |check| found.check_result(check).map(|row| row.status);
         let name = &vector.file;
-        assert_eq!(found.state() == State::Trusted, vector.is_good(), "{name}: {found:#?}");
+        assert_eq!(found.state() == TrustState::Trusted, vector.is_good(), "{name}: {found:#?}");
         if vector.has_a_member_twice() {
-            assert_eq!(codes(&found), [Code::ReceiptDuplicateKey], "{name}");
+            assert_eq!(codes(&found), [ReasonCode::ReceiptDuplicateKey], "{name}");
             continue;
         }
-        assert_eq!(found.family.map(Family::slug), Some(vector.family.as_str()), "{name}");
+        assert_eq!(found.family.map(ReceiptFamily::slug), Some(vector.family.as_str()), "{name}");
         assert_eq!(
-            found.row(ReceiptCheck::Hash).map(|row| row.status == Status::Fail),
+            found.check_result(ReceiptCheck::Hash).map(|row| row.status == StepStatus::Fail),
             Some(vector.has_another_hash()),
             "{name}"
         );
-        let signature = if vector.is_signed() { Status::Pass } else { Status::Fail };
+        let signature = if vector.is_signed() { StepStatus::Pass } else { StepStatus::Fail };
         assert_eq!(row(ReceiptCheck::Signature), Some(signature), "{name}: {found:#?}");
         if let Some(digest) = &vector.canonical_sha256 {
             assert_eq!(found.canonical_sha256.map(|found| found.hex()).as_ref(), Some(digest), "{name}");
         }
         if vector.is_signed() && vector.names_another_signer() {
-            assert_eq!(codes(&found), [Code::ReceiptSignerMismatch], "{name}");
+            assert_eq!(codes(&found), [ReasonCode::ReceiptSignerMismatch], "{name}");
         }
     }
 }
@@ -74,18 +74,18 @@ fn x402_vectors_of_offers_and_receipts_are_judged() {
         let payee = Seller::new(PAYEE);
         let found = judged(&payee);
         if file.starts_with("offer") {
-            assert_eq!(codes(&found), [Code::ReceiptSchemaInvalid], "{file}");
+            assert_eq!(codes(&found), [ReasonCode::ReceiptSchemaInvalid], "{file}");
             continue;
         }
         receipts += 1;
         let expect = &vector["expect"];
         let holds = [&expect["signature_valid"], &expect["signature_valid_for_payee"]];
         let holds = holds.into_iter().find_map(Value::as_bool).expect("it says whether it holds");
-        assert_eq!(found.family, Some(Family::X1), "{file}");
-        assert_eq!(found.state() == State::Trusted, holds, "{file}: {found:#?}");
-        assert_eq!(judged(&Seller::new(THIEF)).state(), State::Untrusted, "{file}: by somebody else");
+        assert_eq!(found.family, Some(ReceiptFamily::X1), "{file}");
+        assert_eq!(found.state() == TrustState::Trusted, holds, "{file}: {found:#?}");
+        assert_eq!(judged(&Seller::new(THIEF)).state(), TrustState::Untrusted, "{file}: by somebody else");
         if !holds {
-            assert_eq!(codes(&found), [Code::ReceiptSignatureInvalid], "{file}");
+            assert_eq!(codes(&found), [ReasonCode::ReceiptSignatureInvalid], "{file}");
         }
     }
     assert!(receipts > 0);
@@ -123,7 +123,7 @@ fn x402_s_own(artifacts: impl IntoIterator<Item = (String, Value)>) -> Tried {
     let cases: Vec<_> = artifacts.into_iter().map(with_note).collect();
     for (file, text) in &cases {
         let found = seller.judged_bytes(text);
-        assert!(found.state() != State::Trusted || found.unsigned == ["/note"], "{file}: {found:#?}");
+        assert!(found.state() != TrustState::Trusted || found.unsigned == ["/note"], "{file}: {found:#?}");
     }
     withstand_every_changed_byte(&cases, |_, receipt| seller.judged_bytes(receipt))
 }
@@ -147,7 +147,7 @@ fn withstand_every_changed_byte(
     let before: Vec<_> = receipts.iter().enumerate().map(|(at, (_, text))| judged(at, text)).collect();
     let meanings = receipts.iter().zip(&before).map(|((_, text), found)| signed(text, found));
     let meanings: Vec<_> = meanings.collect();
-    let is_good = |at: usize| before[at].state() == State::Trusted;
+    let is_good = |at: usize| before[at].state() == TrustState::Trusted;
     let mut tried = Tried::default();
     for (at, (file, text)) in receipts.iter().enumerate() {
         let allowed: Vec<_> = match is_good(at) {
@@ -159,7 +159,7 @@ fn withstand_every_changed_byte(
             let found = judged(at, &changed);
             let shown = || format!("{file}: {}: {found:#?}", String::from_utf8_lossy(&changed));
             let means = [&found, &before[at]].map(|by| signed(&changed, by));
-            if found.state() == State::Trusted {
+            if found.state() == TrustState::Trusted {
                 assert!(means.iter().any(|meaning| allowed.contains(&meaning)), "{}", shown());
             }
             if is_readable(&before[at]) && is_readable(&found) && means.contains(&meanings[at]) && means[1].is_some() {
@@ -209,7 +209,7 @@ fn judged_at(receipt: &[u8], agent: &ReceiptAgent, signer: &ReceiptSigner, now: 
 
 /// Whether no object has a duplicate member.
 fn is_readable(found: &ReceiptJudgement) -> bool {
-    !codes(found).contains(&Code::ReceiptDuplicateKey)
+    !codes(found).contains(&ReasonCode::ReceiptDuplicateKey)
 }
 
 const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -227,7 +227,7 @@ struct Seller {
 impl Seller {
     fn new(address: &str) -> Self {
         let settled = vec![address.parse().expect("an address")];
-        let route = Route::configured("https://api.sandbox.example/summarize/v1").expect("a route");
+        let route = AgentRoute::from_configuration("https://api.sandbox.example/summarize/v1").expect("a route");
         let agent = ReceiptAgent {
             name: EnsName::parse("summarizeagent.eth").expect("a name"),
             entry: None,
@@ -302,7 +302,7 @@ fn in_doubles(value: Value) -> Value {
     }
 }
 
-fn codes(found: &ReceiptJudgement) -> Vec<Code> {
+fn codes(found: &ReceiptJudgement) -> Vec<ReasonCode> {
     found.reasons.iter().map(|reason| reason.code).collect()
 }
 
@@ -331,7 +331,7 @@ impl Vector {
     }
 
     fn has_a_member_twice(&self) -> bool {
-        matches!(parse(&self.receipt, Limits::CARD), Err(JsonError::DuplicateKey { .. }))
+        matches!(parse(&self.receipt, JsonLimits::CARD), Err(JsonError::DuplicateKey { .. }))
     }
 
     /// Whether the top-level signer is another name than the agent's signer.
@@ -357,7 +357,7 @@ impl Vector {
 fn signer(name: &str, key: &str, kid: &str) -> ReceiptSigner {
     ReceiptSigner {
         name: EnsName::parse(name).expect("a name"),
-        key: Ok(PublicKey::from_record(key).expect("a key")),
+        key: Ok(Ed25519PublicKey::from_record(key).expect("a key")),
         kid: Ok(kid.to_owned()),
         canonical: None,
         block: 1,

@@ -8,14 +8,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{Limits, parse};
+use clresolve_core::json::{JsonLimits, parse};
 use clresolve_core::mutant;
 use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt;
-use clresolve_jose::{BASE64URL, ED25519_ALGORITHMS, PublicKey};
+use clresolve_jose::{BASE64URL, ED25519_ALGORITHMS, Ed25519PublicKey};
 
 use crate::forms;
-use crate::typed_data::{NoSigner, es256k_signers, signer};
+use crate::typed_data::{SignerRecoveryError, es256k_signers, recover_signer};
 
 /// Maximum length of an artifact's signature, and of the header and payload of a JWS. Those that the SDK writes take
 /// one kilobyte.
@@ -23,8 +23,8 @@ pub const MAX_ARTIFACT_BYTES: usize = 16 * 1024;
 
 /// Parser limits for the header and payload of a JWS. The payload is flat; a header may contain a key or certificates,
 /// two levels deeper.
-const LIMITS: Limits =
-    Limits { bytes: MAX_ARTIFACT_BYTES, levels: 4, values: 64, name: 1024, paths: MAX_ARTIFACT_BYTES };
+const LIMITS: JsonLimits =
+    JsonLimits { bytes: MAX_ARTIFACT_BYTES, levels: 4, values: 64, name: 1024, paths: MAX_ARTIFACT_BYTES };
 
 /// The only defined version of payloads.
 const VERSION: u64 = 1;
@@ -49,20 +49,20 @@ pub struct SignerKeys {
     /// The name's addresses for any coin type. Their keys sign with EIP-712, or JWS with ES256K.
     pub addresses: Vec<Address>,
     /// The keys in `cl.sig.pub` of the name that `cl.receipt.signer` refers to. They sign JWS with Ed25519.
-    pub ed25519: Vec<PublicKey>,
+    pub ed25519: Vec<Ed25519PublicKey>,
     /// Why the JWS keys are unknown. `None` if all published keys are listed here.
     pub unread: Option<Box<Reason>>,
 }
 
 /// A payload and its signature, which may be invalid or by anyone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Artifact<P> {
+pub struct SignedArtifact<P> {
     payload: P,
-    signature: Signature,
+    signature: ArtifactSignature,
 }
 
 /// A payload of a signed artifact.
-pub trait Payload: DeserializeOwned {
+pub trait ArtifactPayload: DeserializeOwned {
     /// The payload's `version`.
     fn version(&self) -> u64;
 
@@ -72,7 +72,7 @@ pub trait Payload: DeserializeOwned {
 
 /// Who signed an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignedBy {
+pub enum ArtifactSigner {
     /// A key that the name publishes.
     Published,
     /// Another key. A JWS does not identify its signer, so it may also have no valid signature at all.
@@ -87,16 +87,16 @@ pub enum SignedBy {
 /// The artifact does not conform to version 0.6 of the extension.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Malformed(String);
+pub struct ArtifactParseError(String);
 
-impl Malformed {
+impl ArtifactParseError {
     fn new(cause: impl ToString) -> Self {
         Self(excerpt(&cause.to_string()))
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Signature {
+enum ArtifactSignature {
     /// `0x` and hexadecimal digits.
     Eip712(String),
     Jws(Jws),
@@ -112,35 +112,35 @@ struct Jws {
 
 /// The fields around the payload in both formats. `acceptIndex` is not signed, so it is ignored.
 #[derive(Deserialize)]
-struct Envelope {
+struct ArtifactEnvelope {
     format: String,
     payload: Option<Value>,
     signature: String,
 }
 
-impl<P: Payload> Artifact<P> {
+impl<P: ArtifactPayload> SignedArtifact<P> {
     /// Parses an artifact. Unknown members of the payload are rejected.
     ///
     /// # Errors
     /// The first rule that the artifact violates.
-    pub fn read(artifact: &Value) -> Result<Self, Malformed> {
+    pub fn read(artifact: &Value) -> Result<Self, ArtifactParseError> {
         if !artifact.is_object() {
-            return Err(Malformed::new("no object"));
+            return Err(ArtifactParseError::new("no object"));
         }
-        let envelope = Envelope::deserialize(artifact).map_err(Malformed::new)?;
+        let envelope = ArtifactEnvelope::deserialize(artifact).map_err(ArtifactParseError::new)?;
         if envelope.signature.len() > MAX_ARTIFACT_BYTES {
-            return Err(Malformed::new(format_args!("a signature of more than {MAX_ARTIFACT_BYTES} bytes")));
+            return Err(ArtifactParseError::new(format_args!("a signature of more than {MAX_ARTIFACT_BYTES} bytes")));
         }
         let (payload, signature) = match (envelope.format.as_str(), envelope.payload) {
-            ("eip712", Some(payload)) => (payload, Signature::Eip712(envelope.signature)),
-            ("jws", None) => jws(&envelope.signature)?,
-            ("eip712", None) => return Err(Malformed::new("a signature without a payload")),
-            ("jws", Some(_)) => return Err(Malformed::new("a payload in addition to the one in the JWS")),
-            _ => return Err(Malformed::new("a format other than eip712 or jws")),
+            ("eip712", Some(payload)) => (payload, ArtifactSignature::Eip712(envelope.signature)),
+            ("jws", None) => parse_jws(&envelope.signature)?,
+            ("eip712", None) => return Err(ArtifactParseError::new("a signature without a payload")),
+            ("jws", Some(_)) => return Err(ArtifactParseError::new("a payload in addition to the one in the JWS")),
+            _ => return Err(ArtifactParseError::new("a format other than eip712 or jws")),
         };
-        let payload: P = forms::record(&payload).map_err(Malformed::new)?;
+        let payload: P = forms::deserialize_record(&payload).map_err(ArtifactParseError::new)?;
         if payload.version() != VERSION {
-            return Err(Malformed::new(format_args!("a payload of version {}", payload.version())));
+            return Err(ArtifactParseError::new(format_args!("a payload of version {}", payload.version())));
         }
         Ok(Self { payload, signature })
     }
@@ -153,8 +153,8 @@ impl<P: Payload> Artifact<P> {
     /// The `alg` of a JWS. `None` for an EIP-712 signature.
     pub fn algorithm(&self) -> Option<&str> {
         match &self.signature {
-            Signature::Eip712(_) => None,
-            Signature::Jws(jws) => Some(&jws.algorithm),
+            ArtifactSignature::Eip712(_) => None,
+            ArtifactSignature::Jws(jws) => Some(&jws.algorithm),
         }
     }
 
@@ -168,71 +168,73 @@ impl<P: Payload> Artifact<P> {
     }
 
     /// Determines who signed it. The key information in a JWS header (`kid`, `jwk` and the like) is ignored.
-    pub fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
+    pub fn signed_by(&self, keys: &SignerKeys) -> ArtifactSigner {
         match &self.signature {
-            Signature::Eip712(signature) => {
-                by_address(signer(self.payload.signing_hash(), signature).map(|signer| vec![signer]), keys)
-            }
-            Signature::Jws(jws) if jws.is_nobodys() => SignedBy::Nobody,
-            Signature::Jws(jws) => match self.key_kind() {
-                KeyKind::Address => by_address(es256k_signers(jws.hash(), &jws.signature), keys),
+            ArtifactSignature::Eip712(signature) => signed_by_address(
+                recover_signer(self.payload.signing_hash(), signature).map(|signer| vec![signer]),
+                keys,
+            ),
+            ArtifactSignature::Jws(jws) if jws.is_unsigned() => ArtifactSigner::Nobody,
+            ArtifactSignature::Jws(jws) => match self.key_kind() {
+                KeyKind::Address => signed_by_address(es256k_signers(jws.hash(), &jws.signature), keys),
                 KeyKind::Ed25519 => jws.signed_by_ed25519(keys),
-                KeyKind::Unpublishable => SignedBy::Undecided,
+                KeyKind::Unpublishable => ArtifactSigner::Undecided,
             },
         }
     }
 }
 
 /// Looks for a published key. `signers` are the candidates, one of which signed.
-fn by_address(signers: Result<Vec<Address>, NoSigner>, keys: &SignerKeys) -> SignedBy {
+fn signed_by_address(signers: Result<Vec<Address>, SignerRecoveryError>, keys: &SignerKeys) -> ArtifactSigner {
     match signers {
         Ok(signers) if signers.iter().any(|signer| keys.addresses.contains(signer)) || mutant!("any-address-signs") => {
-            SignedBy::Published
+            ArtifactSigner::Published
         }
-        Ok(_) => SignedBy::Stranger,
-        Err(NoSigner::Contract | NoSigner::NotBuilt) => SignedBy::Undecided,
-        Err(NoSigner::Malformed) => SignedBy::Nobody,
+        Ok(_) => ArtifactSigner::Stranger,
+        Err(SignerRecoveryError::Contract | SignerRecoveryError::NotBuilt) => ArtifactSigner::Undecided,
+        Err(SignerRecoveryError::Malformed) => ArtifactSigner::Nobody,
     }
 }
 
 impl Jws {
     /// Whether it has no signature.
-    fn is_nobodys(&self) -> bool {
+    fn is_unsigned(&self) -> bool {
         self.algorithm == "none" || self.signature.is_empty()
     }
 
     /// The hash that an ES256K signature covers.
     fn hash(&self) -> B256 {
-        B256::from(*Digest::of(self.signed.as_bytes()).as_bytes())
+        B256::from(*Digest::compute(self.signed.as_bytes()).as_bytes())
     }
 
-    fn signed_by_ed25519(&self, keys: &SignerKeys) -> SignedBy {
-        let has_signed = |key: &PublicKey| key.has_signed(self.signed.as_bytes(), &self.signature);
+    fn signed_by_ed25519(&self, keys: &SignerKeys) -> ArtifactSigner {
+        let has_signed = |key: &Ed25519PublicKey| key.has_signed(self.signed.as_bytes(), &self.signature);
         match keys.ed25519.iter().any(has_signed) {
-            true => SignedBy::Published,
-            false if keys.unread.is_some() => SignedBy::Undecided,
-            false => SignedBy::Stranger,
+            true => ArtifactSigner::Published,
+            false if keys.unread.is_some() => ArtifactSigner::Undecided,
+            false => ArtifactSigner::Stranger,
         }
     }
 }
 
 /// The payload and signature of a JWS in compact serialization.
-fn jws(compact: &str) -> Result<(Value, Signature), Malformed> {
+fn parse_jws(compact: &str) -> Result<(Value, ArtifactSignature), ArtifactParseError> {
     let parts: Vec<&str> = compact.splitn(4, '.').collect();
     let [header, payload, signature] = parts[..] else {
-        return Err(Malformed::new("no JWS in compact form: three parts separated by dots"));
+        return Err(ArtifactParseError::new("no JWS in compact form: three parts separated by dots"));
     };
-    let decoded = |part: &str| BASE64URL.decode(part).map_err(|_| Malformed::new("a JWS that is not base64url"));
-    let object = |part: &str| parse(&decoded(part)?, LIMITS).map_err(Malformed::new);
+    let decoded =
+        |part: &str| BASE64URL.decode(part).map_err(|_| ArtifactParseError::new("a JWS that is not base64url"));
+    let object = |part: &str| parse(&decoded(part)?, LIMITS).map_err(ArtifactParseError::new);
     let members = object(header)?;
     if members.get("crit").is_some() {
-        return Err(Malformed::new("a JWS whose header has critical members"));
+        return Err(ArtifactParseError::new("a JWS whose header has critical members"));
     }
     let text = |member: &str| members.get(member).and_then(Value::as_str);
     let (Some(algorithm), Some(_)) = (text("alg"), text("kid")) else {
-        return Err(Malformed::new("a JWS whose header has no alg or no kid"));
+        return Err(ArtifactParseError::new("a JWS whose header has no alg or no kid"));
     };
     let jws =
         Jws { algorithm: algorithm.to_owned(), signed: format!("{header}.{payload}"), signature: decoded(signature)? };
-    Ok((object(payload)?, Signature::Jws(jws)))
+    Ok((object(payload)?, ArtifactSignature::Jws(jws)))
 }

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use alloy_primitives::{Address, U256, address};
 use serde::{Deserialize, Serialize};
 
-use crate::network::Network;
+use crate::network::Caip2Network;
 
 /// The identity of an asset.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AssetId {
     /// The network of the contract.
-    pub network: Network,
+    pub network: Caip2Network,
     /// The address of the contract.
     pub address: Address,
 }
@@ -31,7 +31,7 @@ pub struct AssetProperties {
 
 impl AssetProperties {
     /// Looks up a contract in the built-in table.
-    pub fn known(id: &AssetId) -> Option<Self> {
+    pub fn find_known(id: &AssetId) -> Option<Self> {
         let chain = id.network.chain_id()?;
         let row = TABLE.iter().find(|row| row.0 == chain && row.1 == id.address)?;
         let &(_, _, name, version, decimals, symbol) = row;
@@ -39,7 +39,7 @@ impl AssetProperties {
     }
 
     /// Formats an amount of atomic units as a decimal number of units, without trailing zeros.
-    pub fn units(&self, amount: U256) -> String {
+    pub fn format_units(&self, amount: U256) -> String {
         let digits = amount.to_string();
         let decimals = usize::from(self.decimals);
         let padded = format!("{digits:0>width$}", width = decimals + 1);
@@ -89,17 +89,17 @@ mod tests {
     fn an_asset_is_known_by_its_contract() {
         let id = |network: &str, address| AssetId { network: network.parse().unwrap(), address };
         let usdc = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
-        assert_eq!(AssetProperties::known(&id("eip155:8453", usdc)).unwrap().name, "USD Coin");
-        assert_eq!(AssetProperties::known(&id("eip155:1", usdc)), None);
+        assert_eq!(AssetProperties::find_known(&id("eip155:8453", usdc)).unwrap().name, "USD Coin");
+        assert_eq!(AssetProperties::find_known(&id("eip155:1", usdc)), None);
     }
 
     #[test]
     fn amounts_are_written_in_units() {
         let asset = |decimals| AssetProperties { name: "".into(), version: "".into(), decimals, symbol: "".into() };
-        assert_eq!(asset(6).units(U256::from(10_000)), "0.01");
-        assert_eq!(asset(6).units(U256::from(1_000_000)), "1");
-        assert_eq!(asset(6).units(U256::ZERO), "0");
-        assert_eq!(asset(0).units(U256::from(70)), "70");
-        assert_eq!(asset(18).units(U256::from(1)), "0.000000000000000001");
+        assert_eq!(asset(6).format_units(U256::from(10_000)), "0.01");
+        assert_eq!(asset(6).format_units(U256::from(1_000_000)), "1");
+        assert_eq!(asset(6).format_units(U256::ZERO), "0");
+        assert_eq!(asset(0).format_units(U256::from(70)), "70");
+        assert_eq!(asset(18).format_units(U256::from(1)), "0.000000000000000001");
     }
 }

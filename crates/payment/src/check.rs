@@ -1,8 +1,8 @@
 //! Who is paid, and what proves it, for a seller that may have no Agent-Card. No I/O, no clock.
 //!
-//! A check starts from the reply of a seller. The caller reads what [`Checking::wanted`] returns, supplies it, and
-//! repeats until nothing is wanted. [`Checking::finish`] returns the answer. A check judges terms and payees as a
-//! decision does; a decision is a check that accepts only a trusted card.
+//! A check starts from the reply of a seller. The caller reads what [`SellerCheck::missing_evidence`] returns, supplies
+//! it, and repeats until nothing is wanted. [`SellerCheck::finish`] returns the answer. A check judges terms and payees
+//! as a decision does; a decision is a check that accepts only a trusted card.
 
 mod answer;
 mod evidence;
@@ -17,112 +17,118 @@ use std::sync::Arc;
 
 use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_verdict::evidence::links::{Registration, WELL_KNOWN};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_verdict::evidence::links::{AgentRegistration, WELL_KNOWN};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::verdict::canonical_digest;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::decide::{self, Judged, Measure, PaymentQuestion};
-use crate::decision::{Check, Objection, Outcome, codes};
-use crate::limits::{Limits, NetworkSource};
-use crate::network::Network;
-use crate::payee::{Payees, ProvenBy};
-use crate::request::Demand;
+use crate::decide::{self, JudgedPaymentOption, PaymentCriteria, PaymentQuestion};
+use crate::decision::{DecisionOutcome, PaymentCheck, PaymentObjection, codes};
+use crate::limits::{NetworkPermissionSource, PaymentLimits};
+use crate::network::Caip2Network;
+use crate::payee::{NetworkPayees, PayeeProofMethod};
+use crate::request::PaymentDemand;
 use crate::route::is_url_as_sent;
-use crate::terms::{Price, Terms};
+use crate::terms::{PaymentTerms, Price};
 
-pub use answer::{CheckAnswer, EvidenceRow, EvidenceState, RegistrationOutcome, SCHEMA};
-use evidence::EvidenceInputs;
+pub use answer::{Erc8004Outcome, PayeeEvidenceRow, PayeeEvidenceState, SCHEMA, SellerCheckDocument};
+use evidence::PayeeEvidenceInputs;
 pub use identity::{
-    CheckPolicy, EvidenceKind, FirstContact, Named, NamedBy, NotAnIdentity, NotAnOrigin, Remembered, SeenIdentity,
-    SeenPayee, SellerIdentity, WebOrigin,
+    FirstContactPolicy, NamedSellerIdentity, OriginMemoryEntry, PayeeEvidenceKind, SeenIdentity, SeenPayee,
+    SellerCheckPolicy, SellerIdentity, SellerIdentityError, SellerIdentitySource, WebOrigin, WebOriginError,
 };
-pub use reading::{JudgedName, OriginFile, RegistrationReading};
-pub use request::CheckRequest;
+pub use reading::{JudgedName, OriginRegistrationFile, RegistrationReading};
+pub use request::SellerCheckRequest;
 
 /// What the operator permits.
 #[derive(Clone, Debug)]
-pub struct CheckRules {
+pub struct SellerCheckRules {
     /// The identity that the configuration pins for the origin.
     pub pinned: Option<SellerIdentity>,
     /// The accepted evidence.
-    pub policy: CheckPolicy,
+    pub policy: SellerCheckPolicy,
     /// The limits in force, including those that the caller tightened.
-    pub limits: Limits,
+    pub limits: PaymentLimits,
     /// The gate's policy.
     pub gate: GatePolicy,
 }
 
 /// What a check must read next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum MissingSellerEvidence {
     /// The registration file of the origin, at this URL.
     OriginFile(String),
     /// The verdict on a name, and the payment records that the name publishes.
     Name(EnsName),
     /// An entry of an ERC-8004 registry, and its registration file.
-    Registration(Registration),
+    Registration(AgentRegistration),
 }
 
 /// A check in progress.
 #[derive(Debug)]
-pub struct Checking {
-    request: Arc<CheckRequest>,
-    rules: CheckRules,
-    remembered: Result<Remembered, Box<Reason>>,
-    terms: Result<Terms, Box<Reason>>,
+pub struct SellerCheck {
+    request: Arc<SellerCheckRequest>,
+    rules: SellerCheckRules,
+    remembered: Result<OriginMemoryEntry, Box<Reason>>,
+    terms: Result<PaymentTerms, Box<Reason>>,
     origin: Option<WebOrigin>,
-    file: OriginFile,
+    file: OriginRegistrationFile,
     name: Option<JudgedName>,
     registration: Option<RegistrationReading>,
 }
 
 /// The answer, and what the memory must store.
 #[derive(Debug)]
-pub struct CheckOutcome {
+pub struct SellerCheckOutcome {
     /// The answer.
-    pub answer: CheckAnswer,
+    pub answer: SellerCheckDocument,
     /// The origin, and what the check adds to its entry in the memory. Even an empty addition counts as a use of the
     /// entry. `None` if the memory was not read, or if the terms have no price.
-    pub remember: Option<(WebOrigin, Remembered)>,
+    pub remember: Option<(WebOrigin, OriginMemoryEntry)>,
 }
 
-impl Checking {
+impl SellerCheck {
     /// Begins a check. `remembered` is the memory's entry for the origin that answered, or why it could not be read.
-    pub fn new(request: Arc<CheckRequest>, rules: CheckRules, remembered: Result<Remembered, Box<Reason>>) -> Self {
+    pub fn new(
+        request: Arc<SellerCheckRequest>,
+        rules: SellerCheckRules,
+        remembered: Result<OriginMemoryEntry, Box<Reason>>,
+    ) -> Self {
         let terms = request.terms();
-        let origin = request.url.as_deref().and_then(WebOrigin::of);
-        let (file, name, registration) = (OriginFile::NotAsked, None, None);
+        let origin = request.url.as_deref().and_then(WebOrigin::from_url_text);
+        let (file, name, registration) = (OriginRegistrationFile::NotAsked, None, None);
         Self { request, rules, remembered, terms, origin, file, name, registration }
     }
 
     /// What must be read next. `None` if nothing is missing.
-    pub fn wanted(&self) -> Option<Wanted> {
+    pub fn missing_evidence(&self) -> Option<MissingSellerEvidence> {
         if self.terms.is_err() || self.origin.is_none() {
             return None;
         }
-        let file = || matches!(self.file, OriginFile::NotAsked).then(|| self.origin_file()).flatten();
-        match self.named() {
+        let file = || matches!(self.file, OriginRegistrationFile::NotAsked).then(|| self.origin_file()).flatten();
+        match self.named_identity() {
             None => file(),
-            Some(Named { identity: SellerIdentity::Name(name), .. }) => {
-                self.name.is_none().then_some(Wanted::Name(name))
+            Some(NamedSellerIdentity { identity: SellerIdentity::Name(name), .. }) => {
+                self.name.is_none().then_some(MissingSellerEvidence::Name(name))
             }
-            Some(Named { identity: SellerIdentity::Registration(entry), .. }) if self.registration.is_none() => {
-                Some(Wanted::Registration(entry))
+            Some(NamedSellerIdentity { identity: SellerIdentity::Registration(entry), .. })
+                if self.registration.is_none() =>
+            {
+                Some(MissingSellerEvidence::Registration(entry))
             }
-            Some(named) => (named.named_by == NamedBy::Seller).then(file).flatten(),
+            Some(named) => (named.named_by == SellerIdentitySource::Seller).then(file).flatten(),
         }
     }
 
-    fn origin_file(&self) -> Option<Wanted> {
+    fn origin_file(&self) -> Option<MissingSellerEvidence> {
         let origin = self.origin.as_ref().filter(|_| self.request.name.is_none())?;
-        Some(Wanted::OriginFile(format!("{origin}{WELL_KNOWN}")))
+        Some(MissingSellerEvidence::OriginFile(format!("{origin}{WELL_KNOWN}")))
     }
 
     /// Supplies the registration file of the origin.
-    pub fn supply_file(&mut self, file: OriginFile) {
+    pub fn supply_file(&mut self, file: OriginRegistrationFile) {
         self.file = file;
     }
 
@@ -137,7 +143,7 @@ impl Checking {
     }
 
     /// Replaces the memory's entry for the origin, or the reason why it is unknown.
-    pub fn supply_memory(&mut self, remembered: Result<Remembered, Box<Reason>>) {
+    pub fn supply_memory(&mut self, remembered: Result<OriginMemoryEntry, Box<Reason>>) {
         self.remembered = remembered;
     }
 
@@ -145,7 +151,7 @@ impl Checking {
     ///
     /// # Errors
     /// The reason why the reply contains no valid terms.
-    pub fn terms(&self) -> Result<&Terms, &Reason> {
+    pub fn terms(&self) -> Result<&PaymentTerms, &Reason> {
         self.terms.as_ref().map_err(|reason| &**reason)
     }
 
@@ -154,12 +160,12 @@ impl Checking {
         self.request.verb.as_deref()
     }
 
-    fn known(&self) -> Option<&Remembered> {
+    fn remembered_entry(&self) -> Option<&OriginMemoryEntry> {
         self.remembered.as_ref().ok()
     }
 
     fn known_identity(&self) -> Option<&SellerIdentity> {
-        Some(&self.known()?.identity.as_ref()?.identity)
+        Some(&self.remembered_entry()?.identity.as_ref()?.identity)
     }
 
     /// The block of the name's records or of the registration.
@@ -174,45 +180,45 @@ impl Checking {
     /// The identity that the check is about, and who names it: the configuration, else the caller, else the memory,
     /// else the seller. If the seller names a different identity than the remembered one, the check is about the
     /// seller's.
-    pub fn named(&self) -> Option<Named> {
-        let by = |named_by| move |identity| Named { identity, named_by };
+    pub fn named_identity(&self) -> Option<NamedSellerIdentity> {
+        let by = |named_by| move |identity| NamedSellerIdentity { identity, named_by };
         self.origin.as_ref()?;
         let pinned = self.rules.pinned.clone();
         if pinned.is_some() && !clresolve_core::mutant!("pins-count-for-nothing") {
-            return pinned.map(by(NamedBy::Configuration));
+            return pinned.map(by(SellerIdentitySource::Configuration));
         }
-        if self.request.name.is_some() && self.request.named_by == NamedBy::Caller {
-            return self.given().map(by(NamedBy::Caller));
+        if self.request.name.is_some() && self.request.named_by == SellerIdentitySource::Caller {
+            return self.requested_identity().map(by(SellerIdentitySource::Caller));
         }
         let remembered = self.known_identity().cloned();
-        match (remembered, self.claim()) {
-            (Some(known), None) => Some(known).map(by(NamedBy::Memory)),
-            (Some(known), Some(claim)) if known == claim => Some(known).map(by(NamedBy::Memory)),
-            (_, claim) => claim.map(by(NamedBy::Seller)),
+        match (remembered, self.claimed_identity()) {
+            (Some(known), None) => Some(known).map(by(SellerIdentitySource::Memory)),
+            (Some(known), Some(claim)) if known == claim => Some(known).map(by(SellerIdentitySource::Memory)),
+            (_, claim) => claim.map(by(SellerIdentitySource::Seller)),
         }
     }
 
     /// The identity with the name of the request.
-    fn given(&self) -> Option<SellerIdentity> {
+    fn requested_identity(&self) -> Option<SellerIdentity> {
         self.request.name.as_deref()?.parse().ok()
     }
 
     /// The identity that the seller names: in the call of a model, else in the terms, else in the registration file of
     /// its origin.
-    fn claim(&self) -> Option<SellerIdentity> {
-        if self.request.named_by == NamedBy::Seller && self.request.name.is_some() {
-            return self.given();
+    fn claimed_identity(&self) -> Option<SellerIdentity> {
+        if self.request.named_by == SellerIdentitySource::Seller && self.request.name.is_some() {
+            return self.requested_identity();
         }
         let terms = self.terms.as_ref().ok()?;
         let extras = terms.entries.iter().filter_map(|entry| entry.json.get("extra")?.as_object());
-        extras.chain([&terms.extensions]).find_map(claimed).or_else(|| self.file.claim())
+        extras.chain([&terms.extensions]).find_map(parse_claimed_identity).or_else(|| self.file.claimed_identity())
     }
 
     /// The answer at `now`.
-    pub fn finish(&self, now: Timestamp) -> CheckOutcome {
+    pub fn finish(&self, now: Timestamp) -> SellerCheckOutcome {
         let payees = self.payees();
         let tools = self.name.as_ref().and_then(JudgedName::tools);
-        let measure = Measure {
+        let measure = PaymentCriteria {
             limits: &self.rules.limits,
             card_networks: None,
             tools: tools.as_ref().map(|tools| tools.as_ref().map_err(|reason| &**reason)),
@@ -221,20 +227,20 @@ impl Checking {
         };
         let question = self.question();
         let (mut entries, against_terms) = decide::judge_terms(&question, &measure);
-        let named = self.named();
+        let named = self.named_identity();
         let inputs = self.inputs(named.as_ref());
         let rows = inputs.rows(&entries);
-        self.accept(&mut entries, &rows, &inputs);
-        let mut common = self.against_origin();
+        self.reject_unaccepted_proofs(&mut entries, &rows, &inputs);
+        let mut common = self.origin_objections();
         common.extend(inputs.objections());
-        common.extend(self.against_identity(named.as_ref(), &rows));
+        common.extend(self.identity_objections(named.as_ref(), &rows));
         common.extend(contradictions(&rows, &common, &entries));
         let of_entries = entries.iter().flat_map(|entry| entry.objections.iter());
         let objections: Vec<_> = common.iter().chain(&against_terms).chain(of_entries).cloned().collect();
-        let judgement = Judgement { named, rows, common, entries, objections };
-        let answer = self.written(&question, &measure, judgement);
-        let remember = self.to_remember(&answer, now);
-        CheckOutcome { answer, remember }
+        let judgement = SellerCheckJudgement { named, rows, common, entries, objections };
+        let answer = self.build_document(&question, &measure, judgement);
+        let remember = self.memory_addition(&answer, now);
+        SellerCheckOutcome { answer, remember }
     }
 
     fn question(&self) -> PaymentQuestion<'_> {
@@ -242,70 +248,79 @@ impl Checking {
         PaymentQuestion {
             verb: request.verb.as_deref().unwrap_or_default(),
             terms: self.terms(),
-            is_http_reply: matches!(request.demand, Demand::Reply(_)),
+            is_http_reply: matches!(request.demand, PaymentDemand::Reply(_)),
             url: request.url.as_deref(),
             selected: request.selected.as_ref(),
             signed: request.header.as_deref(),
         }
     }
 
-    fn inputs<'a>(&'a self, named: Option<&'a Named>) -> EvidenceInputs<'a> {
-        EvidenceInputs {
+    fn inputs<'a>(&'a self, named: Option<&'a NamedSellerIdentity>) -> PayeeEvidenceInputs<'a> {
+        PayeeEvidenceInputs {
             named,
             verb: self.request.verb.as_deref(),
             url: self.request.url.as_deref(),
             gate: &self.rules.gate,
-            is_network_of_limits: self.rules.limits.source == NetworkSource::Limits,
+            is_network_of_limits: self.rules.limits.source == NetworkPermissionSource::Limits,
             offers: self.terms.as_ref().is_ok_and(|terms| !terms.offers.is_empty()),
             name: self.name.as_ref(),
             registration: self.registration.as_ref(),
             file: &self.file,
             origin: self.origin.as_ref(),
-            remembered: self.known(),
-            claim: self.claim(),
+            remembered: self.remembered_entry(),
+            claim: self.claimed_identity(),
         }
     }
 
     /// The payees of the identity on the networks of the terms.
-    fn payees(&self) -> BTreeMap<Network, Payees> {
+    fn payees(&self) -> BTreeMap<Caip2Network, NetworkPayees> {
         let Ok(terms) = &self.terms else { return BTreeMap::new() };
         let prices = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok());
         let of = |price: &Price| match (&self.name, &self.registration) {
             (Some(name), _) => name.payees_on(&price.network, self.rules.policy.offchain),
             (None, Some(registration)) => registration.payees_on(&price.network),
-            (None, None) => Payees::default(),
+            (None, None) => NetworkPayees::default(),
         };
         prices.map(|price| (price.network.clone(), of(price))).collect()
     }
 
     /// Objects to each payee whose only proof is of a kind that the operator does not accept.
-    fn accept(&self, entries: &mut [Judged<'_>], rows: &[EvidenceRow], inputs: &EvidenceInputs<'_>) {
-        let has_card = rows.iter().any(|row| row.kind == EvidenceKind::Card && row.state == EvidenceState::Proven);
+    fn reject_unaccepted_proofs(
+        &self,
+        entries: &mut [JudgedPaymentOption<'_>],
+        rows: &[PayeeEvidenceRow],
+        inputs: &PayeeEvidenceInputs<'_>,
+    ) {
+        let has_card =
+            rows.iter().any(|row| row.kind == PayeeEvidenceKind::Card && row.state == PayeeEvidenceState::Proven);
         let accept = &self.rules.policy.accept;
         for entry in entries {
             let Some(proven) = entry.proven else { continue };
             let kind = match proven.by {
-                ProvenBy::Configured | ProvenBy::Addr => EvidenceKind::Name,
-                ProvenBy::Erc8004 => EvidenceKind::Erc8004,
-                ProvenBy::Offer => EvidenceKind::Offer,
+                PayeeProofMethod::Configured | PayeeProofMethod::Addr => PayeeEvidenceKind::Name,
+                PayeeProofMethod::Erc8004 => PayeeEvidenceKind::Erc8004,
+                PayeeProofMethod::Offer => PayeeEvidenceKind::Offer,
             };
-            let by_card = has_card && accept.contains(&EvidenceKind::Card) && inputs.is_on_network_of_card(entry);
+            let by_card = has_card && accept.contains(&PayeeEvidenceKind::Card) && inputs.is_on_network_of_card(entry);
             if by_card || accept.contains(&kind) || clresolve_core::mutant!("any-evidence-is-accepted") {
                 continue;
             }
             let message = format!("The configuration does not accept evidence of the kind `{kind}`.");
-            entry.objections.push(Objection::new(Check::Payee, Reason::new(Code::PayeeUnproven).message(message)));
+            entry.objections.push(PaymentObjection::new(
+                PaymentCheck::Payee,
+                Reason::new(ReasonCode::PayeeUnproven).message(message),
+            ));
             entry.proven = None;
         }
     }
 
     /// The objection to the URL that answered.
-    fn against_origin(&self) -> Vec<Objection> {
-        let objection = |reason| vec![Objection::new(Check::Route, reason)];
-        let mismatch = Reason::new(Code::OriginMismatch);
+    fn origin_objections(&self) -> Vec<PaymentObjection> {
+        let objection = |reason| vec![PaymentObjection::new(PaymentCheck::Route, reason)];
+        let mismatch = Reason::new(ReasonCode::OriginMismatch);
         let Some(url) = self.request.url.as_deref() else {
             let unknown =
-                Reason::new(Code::InvokeNoRoute).message("The request does not contain the URL that answered.");
+                Reason::new(ReasonCode::InvokeNoRoute).message("The request does not contain the URL that answered.");
             return objection(unknown);
         };
         let Some(origin) = &self.origin else {
@@ -316,7 +331,8 @@ impl Checking {
         }
         match self.request.asked.as_deref() {
             Some(asked)
-                if WebOrigin::of(asked).as_ref() != Some(origin) && !clresolve_core::mutant!("any-origin-answers") =>
+                if WebOrigin::from_url_text(asked).as_ref() != Some(origin)
+                    && !clresolve_core::mutant!("any-origin-answers") =>
             {
                 objection(mismatch.expected(asked).observed(origin.as_str()))
             }
@@ -325,96 +341,109 @@ impl Checking {
     }
 
     /// The objections to the identity and to who names it.
-    fn against_identity(&self, named: Option<&Named>, rows: &[EvidenceRow]) -> Vec<Objection> {
-        let objection = |reason| Objection::new(Check::Identity, reason);
+    fn identity_objections(
+        &self,
+        named: Option<&NamedSellerIdentity>,
+        rows: &[PayeeEvidenceRow],
+    ) -> Vec<PaymentObjection> {
+        let objection = |reason| PaymentObjection::new(PaymentCheck::Identity, reason);
         let mut objections = Vec::new();
         if let Some(given) = self.request.name.as_deref().filter(|name| name.parse::<SellerIdentity>().is_err()) {
-            objections.push(objection(Reason::new(Code::NameInvalid).observed(given)));
+            objections.push(objection(Reason::new(ReasonCode::NameInvalid).observed(given)));
         }
         // The unread entry may bind the origin to another identity.
         if let Err(reason) = &self.remembered
             && !clresolve_core::mutant!("unread-memory-binds-nobody")
         {
-            objections.push(Objection::of_gate(Effect::Unknown, reason.code.slug()));
+            objections.push(PaymentObjection::from_gate(ReasonEffect::Unknown, reason.code.slug()));
         }
-        if let Some((known, other)) = self.changed(named)
+        if let Some((known, other)) = self.changed_identity(named)
             && !clresolve_core::mutant!("identities-may-change")
         {
-            let reason = Reason::new(Code::IdentityChanged).expected(known.to_string()).observed(other.to_string());
+            let reason =
+                Reason::new(ReasonCode::IdentityChanged).expected(known.to_string()).observed(other.to_string());
             objections.push(objection(reason));
         }
-        let trusts_asker =
-            named.is_some_and(|named| matches!(named.named_by, NamedBy::Configuration | NamedBy::Caller));
+        let trusts_asker = named.is_some_and(|named| {
+            matches!(named.named_by, SellerIdentitySource::Configuration | SellerIdentitySource::Caller)
+        });
         let is_known = trusts_asker || self.known_identity().is_some();
         let is_seen = !is_known && !clresolve_core::mutant!("payees-change-unseen");
         let other_payee = self.other_payee().filter(|_| is_seen);
         if let Some(before) = other_payee {
-            let reason = Reason::new(Code::PayeeChanged).expected(before.to_string());
-            objections.push(Objection::new(Check::Payee, reason));
+            let reason = Reason::new(ReasonCode::PayeeChanged).expected(before.to_string());
+            objections.push(PaymentObjection::new(PaymentCheck::Payee, reason));
         }
-        let Some(Named { identity, named_by: NamedBy::Seller }) = named else { return objections };
-        let may_be_first = other_payee.is_none() && self.rules.policy.first_contact == FirstContact::Allow;
+        let Some(NamedSellerIdentity { identity, named_by: SellerIdentitySource::Seller }) = named else {
+            return objections;
+        };
+        let may_be_first = other_payee.is_none() && self.rules.policy.first_contact == FirstContactPolicy::Allow;
         let is_allowed = may_be_first && self.may_be_bound(rows);
         if !is_allowed && !clresolve_core::mutant!("sellers-name-themselves") {
-            objections.push(objection(Reason::new(Code::IdentityClaimed).observed(identity.to_string())));
+            objections.push(objection(Reason::new(ReasonCode::IdentityClaimed).observed(identity.to_string())));
         }
         objections
     }
 
     /// Whether an identity that the seller names may be bound to the origin. It must be proven in both directions, and
     /// the origin must have presented it: a name in the request, which a model may have chosen, does not count.
-    fn may_be_bound(&self, rows: &[EvidenceRow]) -> bool {
+    fn may_be_bound(&self, rows: &[PayeeEvidenceRow]) -> bool {
         let is_shown = self.request.name.is_none() || clresolve_core::mutant!("models-propose-identities");
         is_shown && is_proven_both_ways(rows)
     }
 
     /// The name in the request, in normal form if it has one.
-    fn given_name(&self) -> Option<String> {
+    fn requested_name(&self) -> Option<String> {
         let given = self.request.name.as_deref()?;
         Some(EnsName::parse(given).map_or_else(|_| given.to_owned(), |name| name.as_str().to_owned()))
     }
 
     /// The pinned or remembered identity, and the different one that the caller or the seller names now.
-    fn changed(&self, named: Option<&Named>) -> Option<(SellerIdentity, SellerIdentity)> {
+    fn changed_identity(&self, named: Option<&NamedSellerIdentity>) -> Option<(SellerIdentity, SellerIdentity)> {
         let named = named?;
-        if named.named_by == NamedBy::Configuration {
+        if named.named_by == SellerIdentitySource::Configuration {
             let given: SellerIdentity = self.request.name.as_deref()?.parse().ok()?;
             return (given != named.identity).then(|| (named.identity.clone(), given));
         }
         let known = self.known_identity()?.clone();
-        let claim = self.claim().filter(|claim| *claim != known);
+        let claim = self.claimed_identity().filter(|claim| *claim != known);
         let other = claim.or_else(|| Some(named.identity.clone()).filter(|identity| *identity != known))?;
         Some((known, other))
     }
 
     /// The payee that was demanded before, if no entry of the terms demands it now.
     fn other_payee(&self) -> Option<Address> {
-        let before = self.known()?.payee.as_ref()?;
+        let before = self.remembered_entry()?.payee.as_ref()?;
         let terms = self.terms.as_ref().ok()?;
         let mut payees = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok()).map(|price| price.pay_to);
         payees.all(|payee| payee != before.address).then_some(before.address)
     }
 
-    fn written(&self, question: &PaymentQuestion<'_>, measure: &Measure<'_>, judgement: Judgement<'_>) -> CheckAnswer {
-        let Judgement { named, rows: evidence, common, entries, objections } = judgement;
+    fn build_document(
+        &self,
+        question: &PaymentQuestion<'_>,
+        measure: &PaymentCriteria<'_>,
+        judgement: SellerCheckJudgement<'_>,
+    ) -> SellerCheckDocument {
+        let SellerCheckJudgement { named, rows: evidence, common, entries, objections } = judgement;
         let (entries, objections) = (entries.as_slice(), objections.as_slice());
-        let of_objections = Outcome::of(objections);
+        let of_objections = DecisionOutcome::from_objections(objections);
         let outcome = if entries.is_empty() { of_objections.without_terms() } else { of_objections };
         let unchecked = decide::unmade_checks(question, entries, objections);
-        let abort = outcome != Outcome::Allow || !unchecked.is_empty();
+        let abort = outcome != DecisionOutcome::Allow || !unchecked.is_empty();
         let verdict = self.name.as_ref().map(|name| name.resolution.verdict());
         let fresh_until = verdict.map(|verdict| verdict.freshness.fresh_until);
-        let end = |entries: &[Judged<'_>]| decide::earliest_end(fresh_until, entries, measure.now);
+        let end = |entries: &[JudgedPaymentOption<'_>]| decide::earliest_end(fresh_until, entries, measure.now);
         let valid_until = (!abort).then(|| end(entries)).flatten();
         let shown = entries.iter().find(|judged| judged.proven.is_some()).or_else(|| entries.first());
-        let (stated, payees) = (decide::stated(question, entries), decide::payees_digest(measure.payees));
+        let (stated, payees) = (decide::decision_subject(question, entries), decide::payees_digest(measure.payees));
         let mut reasons: Vec<Reason> = objections.iter().filter_map(|objection| objection.reason.clone()).collect();
         clresolve_core::reason::sort(&mut reasons);
         reasons.dedup();
-        CheckAnswer {
+        SellerCheckDocument {
             schema: SCHEMA,
-            id: self.identify(named.as_ref(), &stated, &payees),
-            name: self.given_name().or_else(|| named.as_ref()?.identity.name()),
+            id: self.compute_id(named.as_ref(), &stated, &payees),
+            name: self.requested_name().or_else(|| named.as_ref()?.identity.name()),
             origin: self.origin.clone(),
             identity: named,
             verb: self.request.verb.clone(),
@@ -424,9 +453,9 @@ impl Checking {
             state: verdict.map(|verdict| verdict.state),
             verdict: verdict.map(|verdict| verdict.id.clone()),
             terms_digest: (!entries.is_empty()).then(|| canonical_digest(&stated)),
-            entries: entries.iter().map(|judged| decide::row(&common, judged, end, valid_until)).collect(),
-            price: shown.and_then(decide::price_row),
-            payee: shown.and_then(|judged| decide::payee_row(judged, payees)),
+            entries: entries.iter().map(|judged| decide::option_result(&common, judged, end, valid_until)).collect(),
+            price: shown.and_then(decide::price_document),
+            payee: shown.and_then(|judged| decide::payee_document(judged, payees)),
             checked: decide::ALL
                 .into_iter()
                 .filter(|check| decide::is_asked(*check, question) && !unchecked.contains(check))
@@ -439,8 +468,8 @@ impl Checking {
         }
     }
 
-    fn identify(&self, named: Option<&Named>, stated: &Value, payees: &str) -> String {
-        let CheckRules { policy, limits, gate, .. } = &self.rules;
+    fn compute_id(&self, named: Option<&NamedSellerIdentity>, stated: &Value, payees: &str) -> String {
+        let SellerCheckRules { policy, limits, gate, .. } = &self.rules;
         let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();
         canonical_digest(&json!({
             "schema": SCHEMA,
@@ -455,39 +484,43 @@ impl Checking {
             },
             "payees": payees,
             "verdict": self.name.as_ref().map(|name| &name.resolution.verdict().id),
-            "remembered": self.known(),
+            "remembered": self.remembered_entry(),
             "terms": stated,
         }))
     }
 
     fn sentence(
         &self,
-        measure: &Measure<'_>,
-        shown: Option<&Judged<'_>>,
-        objections: &[Objection],
-        outcome: Outcome,
+        measure: &PaymentCriteria<'_>,
+        shown: Option<&JudgedPaymentOption<'_>>,
+        objections: &[PaymentObjection],
+        outcome: DecisionOutcome,
     ) -> String {
         let priced = shown.and_then(|judged| Some((judged.entry.price.as_ref().ok()?, judged.proven?)));
         let first = objections.iter().min_by(|a, b| a.rank().cmp(&b.rank()));
         match (outcome, priced, first) {
-            (Outcome::Allow, Some((price, proven)), _) => decide::payment(measure, price, proven, self.block()),
+            (DecisionOutcome::Allow, Some((price, proven)), _) => {
+                decide::payment_phrase(measure, price, proven, self.block())
+            }
             (_, _, Some(first)) => format!("{}: {}", first.code, first.message),
             _ => String::new(),
         }
     }
 
     /// The origin and what the memory must add to its entry.
-    fn to_remember(&self, answer: &CheckAnswer, now: Timestamp) -> Option<(WebOrigin, Remembered)> {
+    fn memory_addition(&self, answer: &SellerCheckDocument, now: Timestamp) -> Option<(WebOrigin, OriginMemoryEntry)> {
         let origin = self.origin.clone()?;
         let (named, price, payee) = (answer.identity.as_ref(), answer.price.as_ref()?, answer.payee.as_ref()?);
-        let known = self.known()?;
-        let mut next = Remembered::default();
+        let known = self.remembered_entry()?;
+        let mut next = OriginMemoryEntry::default();
         let is_seen = |seen: &SeenPayee| (seen.address, &seen.network) == (payee.address, &price.network);
         if !known.payee.as_ref().is_some_and(is_seen) {
             let (address, network) = (payee.address, price.network.clone());
             next.payee = Some(SeenPayee { address, network, at: now, block: self.block() });
         }
-        let by_seller = |named: &&Named| named.named_by == NamedBy::Seller && self.may_be_bound(&answer.evidence);
+        let by_seller = |named: &&NamedSellerIdentity| {
+            named.named_by == SellerIdentitySource::Seller && self.may_be_bound(&answer.evidence)
+        };
         if let Some(named) = named.filter(by_seller) {
             let seen = SeenIdentity { identity: named.identity.clone(), at: now, block: self.block() };
             // Each entry is paid on its own, so a single passing entry binds the origin.
@@ -501,37 +534,43 @@ impl Checking {
     }
 }
 
-struct Judgement<'a> {
-    named: Option<Named>,
-    rows: Vec<EvidenceRow>,
+struct SellerCheckJudgement<'a> {
+    named: Option<NamedSellerIdentity>,
+    rows: Vec<PayeeEvidenceRow>,
     /// The objections that apply to every entry.
-    common: Vec<Objection>,
-    entries: Vec<Judged<'a>>,
-    objections: Vec<Objection>,
+    common: Vec<PaymentObjection>,
+    entries: Vec<JudgedPaymentOption<'a>>,
+    objections: Vec<PaymentObjection>,
 }
 
 /// An objection for each contradicted row that has none yet: no row that speaks against the payment is ever dropped.
-fn contradictions(rows: &[EvidenceRow], common: &[Objection], entries: &[Judged<'_>]) -> Vec<Objection> {
+fn contradictions(
+    rows: &[PayeeEvidenceRow],
+    common: &[PaymentObjection],
+    entries: &[JudgedPaymentOption<'_>],
+) -> Vec<PaymentObjection> {
     let of_entries = entries.iter().flat_map(|entry| entry.objections.iter());
     let made: Vec<&str> = common.iter().chain(of_entries).filter(|one| one.decides()).map(|one| &*one.code).collect();
     let dropped = clresolve_core::mutant!("contradicted-rows-are-dropped");
-    let contradicted = rows.iter().filter(|row| row.state == EvidenceState::Contradicted && !dropped);
+    let contradicted = rows.iter().filter(|row| row.state == PayeeEvidenceState::Contradicted && !dropped);
     let missing = contradicted.filter(|row| !row.codes.iter().any(|code| made.contains(&&**code)));
-    let code = |row: &EvidenceRow| row.codes.first().cloned().unwrap_or_else(|| Code::PayeeMismatch.slug().to_owned());
-    missing.map(|row| Objection::of_gate(Effect::Fail, &code(row))).collect()
+    let code = |row: &PayeeEvidenceRow| {
+        row.codes.first().cloned().unwrap_or_else(|| ReasonCode::PayeeMismatch.slug().to_owned())
+    };
+    missing.map(|row| PaymentObjection::from_gate(ReasonEffect::Fail, &code(row))).collect()
 }
 
 /// Whether the name or the registration is proven in both directions.
-fn is_proven_both_ways(rows: &[EvidenceRow]) -> bool {
-    let kinds = [EvidenceKind::Name, EvidenceKind::Erc8004];
+fn is_proven_both_ways(rows: &[PayeeEvidenceRow]) -> bool {
+    let kinds = [PayeeEvidenceKind::Name, PayeeEvidenceKind::Erc8004];
     if clresolve_core::mutant!("one-way-is-both-ways") {
-        return rows.iter().any(|row| kinds.contains(&row.kind) && row.state == EvidenceState::Claimed);
+        return rows.iter().any(|row| kinds.contains(&row.kind) && row.state == PayeeEvidenceState::Claimed);
     }
-    rows.iter().any(|row| kinds.contains(&row.kind) && row.state == EvidenceState::Proven)
+    rows.iter().any(|row| kinds.contains(&row.kind) && row.state == PayeeEvidenceState::Proven)
 }
 
 /// The identity that `extra` of an entry, or `extensions` of the terms, names: its member `erc8004`, else `ens`.
-fn claimed(extra: &Map<String, Value>) -> Option<SellerIdentity> {
-    let registration = extra.get("erc8004").and_then(Registration::read).map(SellerIdentity::Registration);
+fn parse_claimed_identity(extra: &Map<String, Value>) -> Option<SellerIdentity> {
+    let registration = extra.get("erc8004").and_then(AgentRegistration::from_json).map(SellerIdentity::Registration);
     registration.or_else(|| extra.get("ens")?.as_str()?.parse().ok())
 }

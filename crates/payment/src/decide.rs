@@ -5,8 +5,8 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::state::State;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
 use clresolve_core::text::excerpt;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::Resolution;
@@ -15,14 +15,17 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::asset::AssetId;
-use crate::decision::{Check, Decision, EntryRow, Objection, Outcome, PayeeRow, PriceRow, SCHEMA, codes};
-use crate::limits::{AssetLimit, Limits, NetworkSource};
-use crate::network::Network;
-use crate::offer::{Offers, Resources};
-use crate::payee::{Payees, Proven};
-use crate::route::{Route, RouteSource, is_tool, resource_objection};
+use crate::decision::{
+    DecisionOutcome, PayeeDocument, PaymentCheck, PaymentDecision, PaymentObjection, PaymentOptionResult,
+    PriceDocument, SCHEMA, codes,
+};
+use crate::limits::{AssetLimit, NetworkPermissionSource, PaymentLimits};
+use crate::network::Caip2Network;
+use crate::offer::{OfferResources, ParsedOffers};
+use crate::payee::{NetworkPayees, ProvenPayee};
+use crate::route::{AgentRoute, RouteSource, is_tool, resource_objection};
 use crate::signed::PaymentHeader;
-use crate::terms::{Entry, Price, StatedDomain, Terms, Transfer};
+use crate::terms::{PaymentOption, PaymentTerms, Price, StatedEip712Domain, TransferMethod};
 
 /// The question: may these terms be paid?
 #[derive(Clone, Copy, Debug)]
@@ -30,20 +33,20 @@ pub struct PaymentQuestion<'a> {
     /// The verb to invoke.
     pub verb: &'a str,
     /// The terms, or why the reply contains none.
-    pub terms: Result<&'a Terms, &'a Reason>,
+    pub terms: Result<&'a PaymentTerms, &'a Reason>,
     /// Whether the terms came in an HTTP reply. Only an MCP result sells tools; an HTTP reply does not.
     pub is_http_reply: bool,
     /// The URL that answered. `None` if the caller does not know it.
     pub url: Option<&'a str>,
     /// The entry that the client has chosen. `None`: any entry.
-    pub selected: Option<&'a Selected>,
+    pub selected: Option<&'a PaymentOptionSelection>,
     /// The payment header that the client is about to send.
     pub signed: Option<&'a str>,
 }
 
 /// The entry that a client has chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selected {
+pub enum PaymentOptionSelection {
     /// Its index in `accepts`, starting at 0.
     Index(usize),
     /// The entry itself, compared as a JSON value (RFC 8785).
@@ -54,48 +57,48 @@ pub enum Selected {
 
 /// What is known about the agent, and what the operator permits.
 #[derive(Clone, Copy, Debug)]
-pub struct Knowledge<'a> {
+pub struct PaymentKnowledge<'a> {
     /// The verdict of a live resolution.
     pub resolution: &'a Resolution,
     /// The gate's policy.
     pub gate: &'a GatePolicy,
     /// The limits in force, including those that the caller tightened.
-    pub limits: &'a Limits,
+    pub limits: &'a PaymentLimits,
     /// The URL behind the agent's entry, or why it is unknown.
-    pub route: Result<&'a Route, &'a Reason>,
+    pub route: Result<&'a AgentRoute, &'a Reason>,
     /// Where the name's tools are called over MCP, or why that is unknown. `None` if the name publishes no such URL.
-    pub tools: Option<Result<&'a Route, &'a Reason>>,
+    pub tools: Option<Result<&'a AgentRoute, &'a Reason>>,
     /// Payees by network. A missing network has no payees.
-    pub payees: &'a BTreeMap<Network, Payees>,
+    pub payees: &'a BTreeMap<Caip2Network, NetworkPayees>,
     /// The current time.
     pub now: Timestamp,
 }
 
 /// Decides whether the payment may be made.
-pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision {
-    let tools = if question.is_http_reply { None } else { configured(question, known).map(Ok).or(known.tools) };
-    let known = &Knowledge { route: route(question, known), tools, ..*known };
-    let common = common(question, known);
-    let (entries, terms_objection) = judge_terms(question, &Measure::of(known));
+pub fn decide(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> PaymentDecision {
+    let tools = if question.is_http_reply { None } else { configured_route(question, known).map(Ok).or(known.tools) };
+    let known = &PaymentKnowledge { route: effective_route(question, known), tools, ..*known };
+    let common = common_objections(question, known);
+    let (entries, terms_objection) = judge_terms(question, &PaymentCriteria::from_knowledge(known));
     let mut objections = common.clone();
     objections.extend(terms_objection);
     objections.extend(entries.iter().flat_map(|entry| entry.objections.iter().cloned()));
-    written(question, known, &common, &entries, objections)
+    build_decision(question, known, &common, &entries, objections)
 }
 
 /// What the entries of the terms are compared with.
 #[derive(Clone, Copy)]
-pub(crate) struct Measure<'a> {
-    pub(crate) limits: &'a Limits,
+pub(crate) struct PaymentCriteria<'a> {
+    pub(crate) limits: &'a PaymentLimits,
     /// The networks of the card. `None` if no card stands behind the terms.
     pub(crate) card_networks: Option<&'a [String]>,
-    pub(crate) tools: Option<Result<&'a Route, &'a Reason>>,
-    pub(crate) payees: &'a BTreeMap<Network, Payees>,
+    pub(crate) tools: Option<Result<&'a AgentRoute, &'a Reason>>,
+    pub(crate) payees: &'a BTreeMap<Caip2Network, NetworkPayees>,
     pub(crate) now: Timestamp,
 }
 
-impl<'a> Measure<'a> {
-    fn of(known: &Knowledge<'a>) -> Self {
+impl<'a> PaymentCriteria<'a> {
+    fn from_knowledge(known: &PaymentKnowledge<'a>) -> Self {
         let agent = known.resolution.verdict().identity.as_ref();
         let card_networks = Some(agent.map(|agent| agent.networks.as_slice()).unwrap_or_default());
         Self { limits: known.limits, card_networks, tools: known.tools, payees: known.payees, now: known.now }
@@ -105,19 +108,22 @@ impl<'a> Measure<'a> {
 /// Judges the entries that the question is about. Without any, returns the objection to the terms.
 pub(crate) fn judge_terms<'t>(
     question: &PaymentQuestion<'t>,
-    measure: &Measure<'_>,
-) -> (Vec<Judged<'t>>, Option<Objection>) {
+    measure: &PaymentCriteria<'_>,
+) -> (Vec<JudgedPaymentOption<'t>>, Option<PaymentObjection>) {
     let judged = match question.terms {
-        Ok(terms) => chosen(terms, question.selected).map(|entries| judge_all(terms, &entries, question, measure)),
+        Ok(terms) => {
+            selected_options(terms, question.selected).map(|entries| judge_all(terms, &entries, question, measure))
+        }
         Err(reason) => Err(Box::new(reason.clone())),
     };
     let entries = match judged {
         Ok(entries) => entries,
-        Err(reason) => return (Vec::new(), Some(Objection::new(Check::Amount, *reason))),
+        Err(reason) => return (Vec::new(), Some(PaymentObjection::new(PaymentCheck::Amount, *reason))),
     };
     // A payment header signs one entry. If the client selected none, it is the entry whose terms the header satisfies.
-    let kept =
-        question.signed.and_then(|_| entries.iter().position(|entry| !entry.objections.iter().any(Objection::decides)));
+    let kept = question
+        .signed
+        .and_then(|_| entries.iter().position(|entry| !entry.objections.iter().any(PaymentObjection::decides)));
     let entries = match kept {
         Some(place) => entries.into_iter().skip(place).take(1).collect(),
         None => entries,
@@ -125,9 +131,9 @@ pub(crate) fn judge_terms<'t>(
     (entries, None)
 }
 
-/// The networks of the open entries (see [`EntryRow::is_but_for_the_payee`]). Querying further sources of payees can
-/// help only these entries.
-pub fn open_networks(terms: &Terms, rows: &[EntryRow]) -> BTreeSet<Network> {
+/// The networks of the open entries (see [`PaymentOptionResult::is_but_for_the_payee`]). Querying further sources of
+/// payees can help only these entries.
+pub fn open_networks(terms: &PaymentTerms, rows: &[PaymentOptionResult]) -> BTreeSet<Caip2Network> {
     let open = rows.iter().filter(|row| row.abort && row.is_but_for_the_payee);
     let prices = open.filter_map(|row| terms.entries.get(row.index)?.price.as_ref().ok());
     prices.map(|price| price.network.clone()).collect()
@@ -135,10 +141,13 @@ pub fn open_networks(terms: &Terms, rows: &[EntryRow]) -> BTreeSet<Network> {
 
 /// The URL behind the entry for these terms. If every entry sells a tool, this is the URL of the name's tools, even if
 /// another record would otherwise take precedence. The configuration takes precedence over both.
-fn route<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Result<&'a Route, &'a Reason> {
+fn effective_route<'a>(
+    question: &PaymentQuestion<'_>,
+    known: &PaymentKnowledge<'a>,
+) -> Result<&'a AgentRoute, &'a Reason> {
     let is_configured = known.route.is_ok_and(|route| route.source() == RouteSource::Configured);
-    let sells_tool = |entry: &Entry| entry.resource.as_deref().is_some_and(is_tool);
-    let sells_tools = |terms: &Terms| !terms.entries.is_empty() && terms.entries.iter().all(sells_tool);
+    let sells_tool = |entry: &PaymentOption| entry.resource.as_deref().is_some_and(is_tool);
+    let sells_tools = |terms: &PaymentTerms| !terms.entries.is_empty() && terms.entries.iter().all(sells_tool);
     match known.tools.filter(|_| !question.is_http_reply) {
         Some(tools) if !is_configured && question.terms.is_ok_and(sells_tools) => tools,
         Some(_) | None => known.route,
@@ -146,45 +155,49 @@ fn route<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Result<&'
 }
 
 /// The configured route, if it is the URL that answered. For tools it takes precedence over the name's record.
-fn configured<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Option<&'a Route> {
-    let has_answered = |route: &&Route| question.url.is_some_and(|url| route.objection(url).is_none());
+fn configured_route<'a>(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'a>) -> Option<&'a AgentRoute> {
+    let has_answered = |route: &&AgentRoute| question.url.is_some_and(|url| route.objection(url).is_none());
     known.route.ok().filter(|route| route.source() == RouteSource::Configured).filter(has_answered)
 }
 
 /// One entry with the results of its checks.
-pub(crate) struct Judged<'a> {
+pub(crate) struct JudgedPaymentOption<'a> {
     pub(crate) index: usize,
-    pub(crate) entry: &'a Entry,
-    pub(crate) proven: Option<Proven>,
-    pub(crate) objections: Vec<Objection>,
+    pub(crate) entry: &'a PaymentOption,
+    pub(crate) proven: Option<ProvenPayee>,
+    pub(crate) objections: Vec<PaymentObjection>,
     /// Checks that could not run because the limit for the price is missing.
-    pub(crate) unmade: Vec<Check>,
+    pub(crate) unmade: Vec<PaymentCheck>,
 }
 
-fn written(
+fn build_decision(
     question: &PaymentQuestion<'_>,
-    known: &Knowledge<'_>,
-    common: &[Objection],
-    entries: &[Judged<'_>],
-    objections: Vec<Objection>,
-) -> Decision {
+    known: &PaymentKnowledge<'_>,
+    common: &[PaymentObjection],
+    entries: &[JudgedPaymentOption<'_>],
+    objections: Vec<PaymentObjection>,
+) -> PaymentDecision {
     let verdict = known.resolution.verdict();
-    let outcome = if entries.is_empty() { Outcome::of(&objections).without_terms() } else { Outcome::of(&objections) };
-    let unchecked = unchecked(question, known, entries, &objections);
-    let abort = outcome != Outcome::Allow || !unchecked.is_empty();
+    let outcome = if entries.is_empty() {
+        DecisionOutcome::from_objections(&objections).without_terms()
+    } else {
+        DecisionOutcome::from_objections(&objections)
+    };
+    let unchecked = all_unmade_checks(question, known, entries, &objections);
+    let abort = outcome != DecisionOutcome::Allow || !unchecked.is_empty();
     let until = (!abort).then(|| valid_until(known, entries)).flatten();
-    let end = |entries: &[Judged<'_>]| valid_until(known, entries);
-    let rows = entries.iter().map(|judged| row(common, judged, end, until)).collect();
+    let end = |entries: &[JudgedPaymentOption<'_>]| valid_until(known, entries);
+    let rows = entries.iter().map(|judged| option_result(common, judged, end, until)).collect();
     let shown = entries.iter().find(|judged| judged.proven.is_some()).or_else(|| entries.first());
     let name = verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone());
     let mut reasons: Vec<Reason> = objections.iter().filter_map(|objection| objection.reason.clone()).collect();
     clresolve_core::reason::sort(&mut reasons);
     reasons.dedup();
-    let (stated, payees) = (stated(question, entries), payees_digest(known.payees));
+    let (stated, payees) = (decision_subject(question, entries), payees_digest(known.payees));
     let terms_digest = (!entries.is_empty()).then(|| canonical_digest(&stated));
-    Decision {
+    PaymentDecision {
         schema: SCHEMA,
-        id: identify(question, known, &name, stated, &payees),
+        id: compute_id(question, known, &name, stated, &payees),
         reason: sentence(known, shown, &objections, outcome),
         codes: codes(&objections),
         reasons,
@@ -192,8 +205,8 @@ fn written(
         verdict: verdict.id.clone(),
         terms_digest,
         entries: rows,
-        price: shown.and_then(price_row),
-        payee: shown.and_then(|judged| payee_row(judged, payees)),
+        price: shown.and_then(price_document),
+        payee: shown.and_then(|judged| payee_document(judged, payees)),
         route: known.route.ok().cloned(),
         checked: ALL.into_iter().filter(|check| is_asked(*check, question) && !unchecked.contains(check)).collect(),
         valid_until: until,
@@ -205,34 +218,35 @@ fn written(
     }
 }
 
-pub(crate) const ALL: [Check; 9] = [
-    Check::Identity,
-    Check::Route,
-    Check::Resource,
-    Check::Network,
-    Check::Asset,
-    Check::Amount,
-    Check::Timeout,
-    Check::Payee,
-    Check::Signature,
+pub(crate) const ALL: [PaymentCheck; 9] = [
+    PaymentCheck::Identity,
+    PaymentCheck::Route,
+    PaymentCheck::Resource,
+    PaymentCheck::Network,
+    PaymentCheck::Asset,
+    PaymentCheck::Amount,
+    PaymentCheck::Timeout,
+    PaymentCheck::Payee,
+    PaymentCheck::Signature,
 ];
 
 /// Checks that require the price of an entry.
-const OF_PRICE: [Check; 5] = [Check::Network, Check::Asset, Check::Amount, Check::Timeout, Check::Payee];
+const OF_PRICE: [PaymentCheck; 5] =
+    [PaymentCheck::Network, PaymentCheck::Asset, PaymentCheck::Amount, PaymentCheck::Timeout, PaymentCheck::Payee];
 
-pub(crate) fn is_asked(check: Check, question: &PaymentQuestion<'_>) -> bool {
-    check != Check::Signature || question.signed.is_some()
+pub(crate) fn is_asked(check: PaymentCheck, question: &PaymentQuestion<'_>) -> bool {
+    check != PaymentCheck::Signature || question.signed.is_some()
 }
 
-fn unchecked(
+fn all_unmade_checks(
     question: &PaymentQuestion<'_>,
-    known: &Knowledge<'_>,
-    entries: &[Judged<'_>],
-    objections: &[Objection],
-) -> BTreeSet<Check> {
+    known: &PaymentKnowledge<'_>,
+    entries: &[JudgedPaymentOption<'_>],
+    objections: &[PaymentObjection],
+) -> BTreeSet<PaymentCheck> {
     let mut unchecked = unmade_checks(question, entries, objections);
     if question.terms.is_err() && route_objection(question, known).is_some() {
-        unchecked.insert(Check::Route);
+        unchecked.insert(PaymentCheck::Route);
     }
     unchecked
 }
@@ -240,21 +254,21 @@ fn unchecked(
 /// The checks that could not run, whatever stands behind the terms.
 pub(crate) fn unmade_checks(
     question: &PaymentQuestion<'_>,
-    entries: &[Judged<'_>],
-    objections: &[Objection],
-) -> BTreeSet<Check> {
-    let mut unchecked: BTreeSet<Check> = objections
+    entries: &[JudgedPaymentOption<'_>],
+    objections: &[PaymentObjection],
+) -> BTreeSet<PaymentCheck> {
+    let mut unchecked: BTreeSet<PaymentCheck> = objections
         .iter()
-        .filter(|objection| objection.effect == Effect::Unknown)
+        .filter(|objection| objection.effect == ReasonEffect::Unknown)
         .map(|objection| objection.check)
         .collect();
     if question.url.is_none() {
-        unchecked.extend([Check::Route, Check::Resource]);
+        unchecked.extend([PaymentCheck::Route, PaymentCheck::Resource]);
     }
     if entries.is_empty() {
-        unchecked.insert(Check::Resource);
+        unchecked.insert(PaymentCheck::Resource);
         unchecked.extend(OF_PRICE);
-        unchecked.insert(Check::Signature);
+        unchecked.insert(PaymentCheck::Signature);
     }
     unchecked.extend(entries.iter().flat_map(|judged| judged.unmade.iter()));
     unchecked.retain(|check| is_asked(*check, question));
@@ -262,78 +276,83 @@ pub(crate) fn unmade_checks(
 }
 
 /// Objections that apply to every entry: identity and route.
-fn common(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Vec<Objection> {
-    let mut objections: Vec<Objection> = identity(question, known).into_iter().collect();
+fn common_objections(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> Vec<PaymentObjection> {
+    let mut objections: Vec<PaymentObjection> = gate_objection(question, known).into_iter().collect();
     match (known.route, question.url) {
         // A tool is called at another URL, and without terms it is unknown whether they sell one.
         (Ok(_), Some(_)) if question.terms.is_err() => {}
         (Ok(_), Some(_)) => {
-            objections.extend(route_objection(question, known).map(|reason| Objection::new(Check::Route, reason)));
+            objections.extend(
+                route_objection(question, known).map(|reason| PaymentObjection::new(PaymentCheck::Route, reason)),
+            );
         }
-        (Err(reason), _) => objections.push(Objection::new(Check::Route, reason.clone())),
+        (Err(reason), _) => objections.push(PaymentObjection::new(PaymentCheck::Route, reason.clone())),
         (Ok(route), None) => {
-            let unknown = Reason::new(Code::InvokeNoRoute).expected(route.url().as_str());
+            let unknown = Reason::new(ReasonCode::InvokeNoRoute).expected(route.url().as_str());
             let unknown = unknown.message("The request does not contain the URL that answered.");
-            objections.push(Objection::new(Check::Route, unknown));
+            objections.push(PaymentObjection::new(PaymentCheck::Route, unknown));
         }
     }
     objections
 }
 
 /// The objection to the URL that answered.
-fn route_objection(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Option<Reason> {
+fn route_objection(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> Option<Reason> {
     known.route.ok()?.objection(question.url?)
 }
 
 /// The decision of the gate.
-fn identity(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Option<Objection> {
-    let Some(code) = known.gate.objection(known.resolution, Some(question.verb), None) else { return numbered(known) };
+fn gate_objection(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> Option<PaymentObjection> {
+    let Some(code) = known.gate.objection(known.resolution, Some(question.verb), None) else {
+        return numbered_block_objection(known);
+    };
     if clresolve_core::mutant!("the-gate-is-not-asked") {
         return None;
     }
     let effect = match known.resolution.verdict().state {
-        State::Indeterminate => Effect::Unknown,
-        State::Trusted | State::Untrusted => Effect::Fail,
+        TrustState::Indeterminate => ReasonEffect::Unknown,
+        TrustState::Trusted | TrustState::Untrusted => ReasonEffect::Fail,
     };
-    Some(Objection::of_gate(effect, code))
+    Some(PaymentObjection::from_gate(effect, code))
 }
 
 /// A decision applies to the present, so a block that was chosen by number is not accepted.
-fn numbered(known: &Knowledge<'_>) -> Option<Objection> {
+fn numbered_block_objection(known: &PaymentKnowledge<'_>) -> Option<PaymentObjection> {
     let block = &known.resolution.verdict().anchor.as_ref()?.block;
     if !block.is_chosen_by_number() || clresolve_core::mutant!("the-past-is-paid") {
         return None;
     }
-    let reason = Reason::new(Code::ChainBehind)
+    let reason = Reason::new(ReasonCode::ChainBehind)
         .message("A decision applies to the present, but this block was chosen by number.");
-    Some(Objection::new(Check::Identity, reason.observed(block.tag.as_str())))
+    Some(PaymentObjection::new(PaymentCheck::Identity, reason.observed(block.tag.as_str())))
 }
 
 /// The entries to decide about, with their indices.
-pub(crate) fn chosen<'t>(
-    terms: &'t Terms,
-    selected: Option<&Selected>,
-) -> Result<Vec<(usize, &'t Entry)>, Box<Reason>> {
+pub(crate) fn selected_options<'t>(
+    terms: &'t PaymentTerms,
+    selected: Option<&PaymentOptionSelection>,
+) -> Result<Vec<(usize, &'t PaymentOption)>, Box<Reason>> {
     let all = terms.entries.iter().enumerate();
     let entries: Vec<_> = match selected {
         None => return Ok(all.collect()),
-        Some(Selected::Index(index)) if terms.moved.contains(index) => {
+        Some(PaymentOptionSelection::Index(index)) if terms.moved.contains(index) => {
             let message = "Another place of the reply has a different entry at the index that the client selected.";
-            let reason = Reason::new(Code::PaymentTermsAmbiguous).message(message).at(format!("/accepts/{index}"));
+            let reason =
+                Reason::new(ReasonCode::PaymentTermsAmbiguous).message(message).at_place(format!("/accepts/{index}"));
             return Err(Box::new(reason.expected("the entry itself").observed(index.to_string())));
         }
-        Some(Selected::Index(index)) => all.filter(|(place, _)| place == index).collect(),
-        Some(Selected::Entry(entry)) => {
+        Some(PaymentOptionSelection::Index(index)) => all.filter(|(place, _)| place == index).collect(),
+        Some(PaymentOptionSelection::Entry(entry)) => {
             let wanted = canonical_digest(entry);
             all.filter(|(_, entry)| canonical_digest(&entry.json) == wanted).collect()
         }
-        Some(Selected::Unreadable(_)) => Vec::new(),
+        Some(PaymentOptionSelection::Unreadable(_)) => Vec::new(),
     };
     if entries.len() == 1 || clresolve_core::mutant!("any-selection") {
         return Ok(entries);
     }
     let count = entries.len();
-    let reason = Reason::new(Code::PaymentTermsAmbiguous)
+    let reason = Reason::new(ReasonCode::PaymentTermsAmbiguous)
         .message("The client's selection does not match exactly one entry.")
         .expected("1 entry")
         .observed(format!("{count} entries"));
@@ -341,57 +360,60 @@ pub(crate) fn chosen<'t>(
 }
 
 fn judge_all<'t>(
-    terms: &Terms,
-    entries: &[(usize, &'t Entry)],
+    terms: &PaymentTerms,
+    entries: &[(usize, &'t PaymentOption)],
     question: &PaymentQuestion<'_>,
-    measure: &Measure<'_>,
-) -> Vec<Judged<'t>> {
-    let held = Held {
-        offers: Offers::read(&terms.offers),
+    measure: &PaymentCriteria<'_>,
+) -> Vec<JudgedPaymentOption<'t>> {
+    let held = PaymentOptionInputs {
+        offers: ParsedOffers::read(&terms.offers),
         payment: question.signed.map(|header| PaymentHeader::read(header, terms)),
     };
     entries.iter().map(|(index, entry)| judge(&held, *index, entry, question, measure)).collect()
 }
 
 /// Data against which every entry is compared. It is parsed only once.
-struct Held {
-    offers: Offers,
+struct PaymentOptionInputs {
+    offers: ParsedOffers,
     payment: Option<Result<PaymentHeader, Box<Reason>>>,
 }
 
 fn judge<'t>(
-    held: &Held,
+    held: &PaymentOptionInputs,
     index: usize,
-    entry: &'t Entry,
+    entry: &'t PaymentOption,
     question: &PaymentQuestion<'_>,
-    measure: &Measure<'_>,
-) -> Judged<'t> {
+    measure: &PaymentCriteria<'_>,
+) -> JudgedPaymentOption<'t> {
     let mut objections = Vec::new();
     let resource = entry.resource.as_deref();
-    objections.extend(tool_over_http(question, resource).map(|reason| Objection::new(Check::Route, reason)));
+    objections.extend(
+        tool_over_http_objection(question, resource).map(|reason| PaymentObjection::new(PaymentCheck::Route, reason)),
+    );
     let differs = question.url.and_then(|url| resource_objection(resource, url, measure.tools));
-    let is_elsewhere = differs.as_ref().is_some_and(|reason| reason.code == Code::ResourceMismatch)
+    let is_elsewhere = differs.as_ref().is_some_and(|reason| reason.code == ReasonCode::ResourceMismatch)
         && !clresolve_core::mutant!("offers-for-any-host");
-    let resources = Resources::of(question.url.into_iter().chain(resource.filter(|_| !is_elsewhere)));
-    objections.extend(differs.map(|reason| Objection::new(Check::Resource, reason)));
+    let resources = OfferResources::from_texts(question.url.into_iter().chain(resource.filter(|_| !is_elsewhere)));
+    objections.extend(differs.map(|reason| PaymentObjection::new(PaymentCheck::Resource, reason)));
     let price = match &entry.price {
         Ok(price) => price,
         Err(reason) => {
-            objections.push(Objection::new(Check::Amount, (**reason).clone()));
-            let unmade = OF_PRICE.into_iter().chain([Check::Signature]).collect();
-            return Judged { index, entry, proven: None, objections, unmade };
+            objections.push(PaymentObjection::new(PaymentCheck::Amount, (**reason).clone()));
+            let unmade = OF_PRICE.into_iter().chain([PaymentCheck::Signature]).collect();
+            return JudgedPaymentOption { index, entry, proven: None, objections, unmade };
         }
     };
-    objections.extend(against_network(price, measure).map(|reason| Objection::new(Check::Network, reason)));
+    objections
+        .extend(network_objection(price, measure).map(|reason| PaymentObjection::new(PaymentCheck::Network, reason)));
     let id = AssetId { network: price.network.clone(), address: price.asset };
     let limit = measure.limits.assets.get(&id);
-    objections.extend(against_price(price, limit, measure.limits));
-    let nobody = Payees::default();
+    objections.extend(price_objections(price, limit, measure.limits));
+    let nobody = NetworkPayees::default();
     let payees = measure.payees.get(&price.network).unwrap_or(&nobody);
     let proven = match payees.prove(price, &held.offers, &resources, measure.now) {
         Ok(proven) => Some(proven),
         Err(reasons) => {
-            objections.extend(reasons.into_iter().map(|reason| Objection::new(Check::Payee, reason)));
+            objections.extend(reasons.into_iter().map(|reason| PaymentObjection::new(PaymentCheck::Payee, reason)));
             None
         }
     };
@@ -400,85 +422,87 @@ fn judge<'t>(
         (Some(Ok(payment)), Some(limit)) => payment.check(&entry.json, price, &limit.asset, measure.now).err(),
         (Some(Ok(_)), None) | (None, _) => None,
     };
-    let unmade = unmade(measure.limits, limit, &held.payment);
-    objections.extend(refused.map(|reason| Objection::new(Check::Signature, *reason)));
-    Judged { index, entry, proven, objections, unmade }
+    let unmade = unmade_option_checks(measure.limits, limit, &held.payment);
+    objections.extend(refused.map(|reason| PaymentObjection::new(PaymentCheck::Signature, *reason)));
+    JudgedPaymentOption { index, entry, proven, objections, unmade }
 }
 
 /// Tools are called over MCP, so a tool's terms in an HTTP reply come from a different place.
-fn tool_over_http(question: &PaymentQuestion<'_>, resource: Option<&str>) -> Option<Reason> {
+fn tool_over_http_objection(question: &PaymentQuestion<'_>, resource: Option<&str>) -> Option<Reason> {
     let tool = resource.filter(|resource| question.is_http_reply && is_tool(resource))?;
     let message = "An HTTP reply names an MCP tool as its resource.";
-    Some(Reason::new(Code::EndpointMismatch).message(message).expected("the URL that answered").observed(tool))
+    Some(Reason::new(ReasonCode::EndpointMismatch).message(message).expected("the URL that answered").observed(tool))
 }
 
 /// The checks that could not run because this entry's price has no limit.
-fn unmade(
-    limits: &Limits,
+fn unmade_option_checks(
+    limits: &PaymentLimits,
     limit: Option<&AssetLimit>,
     payment: &Option<Result<PaymentHeader, Box<Reason>>>,
-) -> Vec<Check> {
+) -> Vec<PaymentCheck> {
     if limit.is_some() {
         return Vec::new();
     }
-    let of_limits: &[Check] = if limits.set { &[] } else { &[Check::Network, Check::Asset] };
-    let of_header = matches!(payment, Some(Ok(_))).then_some(Check::Signature);
-    [Check::Amount].into_iter().chain(of_limits.iter().copied()).chain(of_header).collect()
+    let of_limits: &[PaymentCheck] = if limits.set { &[] } else { &[PaymentCheck::Network, PaymentCheck::Asset] };
+    let of_header = matches!(payment, Some(Ok(_))).then_some(PaymentCheck::Signature);
+    [PaymentCheck::Amount].into_iter().chain(of_limits.iter().copied()).chain(of_header).collect()
 }
 
 /// Rule CL-71, applied to the payment's network.
-fn against_network(price: &Price, measure: &Measure<'_>) -> Option<Reason> {
+fn network_objection(price: &Price, measure: &PaymentCriteria<'_>) -> Option<Reason> {
     let (network, limits) = (&price.network, measure.limits);
-    let of_card = measure.card_networks.filter(|_| limits.source == NetworkSource::Card);
+    let of_card = measure.card_networks.filter(|_| limits.source == NetworkPermissionSource::Card);
     let in_card = of_card.is_none_or(|networks| networks.iter().any(|listed| listed == network.as_str()));
     // If nothing is configured at all, the missing limit is the reason, not the network.
     let in_limits = limits.networks.contains(network) || !limits.set;
     if (in_card && in_limits) || clresolve_core::mutant!("pays-on-any-network") {
         return None;
     }
-    let permitted: Vec<&str> = limits.networks.iter().map(Network::as_str).collect();
+    let permitted: Vec<&str> = limits.networks.iter().map(Caip2Network::as_str).collect();
     let expected = match of_card {
         None => format!("one of the limits: {}", permitted.join(", ")),
         Some(of_card) => {
             format!("one of the card ({}) and of the limits ({})", of_card.join(", "), permitted.join(", "))
         }
     };
-    Some(Reason::new(Code::PaymentNetworkMismatch).expected(expected).observed(network.as_str()))
+    Some(Reason::new(ReasonCode::PaymentNetworkMismatch).expected(expected).observed(network.as_str()))
 }
 
 /// Compares scheme, asset, amount and timeout with the limits.
-fn against_price(price: &Price, limit: Option<&AssetLimit>, limits: &Limits) -> Vec<Objection> {
+fn price_objections(price: &Price, limit: Option<&AssetLimit>, limits: &PaymentLimits) -> Vec<PaymentObjection> {
     let mut objections = Vec::new();
     if limits.schemes.is_empty() && !clresolve_core::mutant!("no-scheme-is-every-scheme") {
         let reason =
-            Reason::new(Code::PaymentSchemeUnchecked).expected("a scheme of the limits: none").observed("exact");
-        objections.push(Objection::new(Check::Amount, reason));
+            Reason::new(ReasonCode::PaymentSchemeUnchecked).expected("a scheme of the limits: none").observed("exact");
+        objections.push(PaymentObjection::new(PaymentCheck::Amount, reason));
     }
     let most = limits.max_timeout_seconds;
     if price.max_timeout_seconds == 0 && !clresolve_core::mutant!("no-time-is-enough") {
         let reason =
-            Reason::new(Code::PaymentTimeoutExcessive).message("The terms leave no time to pay.").observed("0 s");
-        objections.push(Objection::new(Check::Timeout, reason));
+            Reason::new(ReasonCode::PaymentTimeoutExcessive).message("The terms leave no time to pay.").observed("0 s");
+        objections.push(PaymentObjection::new(PaymentCheck::Timeout, reason));
     }
     if price.max_timeout_seconds > most && !clresolve_core::mutant!("valid-for-years") {
-        let reason = Reason::new(Code::PaymentTimeoutExcessive)
+        let reason = Reason::new(ReasonCode::PaymentTimeoutExcessive)
             .expected(format!("at most {most} s"))
             .observed(format!("{} s", price.max_timeout_seconds));
-        objections.push(Objection::new(Check::Timeout, reason));
+        objections.push(PaymentObjection::new(PaymentCheck::Timeout, reason));
     }
     let Some(limit) = limit else {
-        objections.extend(unlisted(price, limits));
+        objections.extend(unlisted_asset_objections(price, limits));
         return objections;
     };
-    objections.extend(against_domain(price, limit).map(|reason| Objection::new(Check::Asset, reason)));
+    objections.extend(domain_objection(price, limit).map(|reason| PaymentObjection::new(PaymentCheck::Asset, reason)));
     match limit.max_amount {
         None if clresolve_core::mutant!("no-limit-is-needed") => {}
-        None => objections.push(Objection::new(Check::Amount, Reason::new(Code::PaymentLimitMissing))),
+        None => {
+            objections.push(PaymentObjection::new(PaymentCheck::Amount, Reason::new(ReasonCode::PaymentLimitMissing)))
+        }
         Some(most) if price.amount > most && !clresolve_core::mutant!("pays-any-amount") => {
-            let reason = Reason::new(Code::PaymentAmountExceeds)
+            let reason = Reason::new(ReasonCode::PaymentAmountExceeds)
                 .expected(format!("at most {most}"))
                 .observed(price.amount.to_string());
-            objections.push(Objection::new(Check::Amount, reason));
+            objections.push(PaymentObjection::new(PaymentCheck::Amount, reason));
         }
         Some(_) => {}
     }
@@ -486,28 +510,28 @@ fn against_price(price: &Price, limit: Option<&AssetLimit>, limits: &Limits) -> 
 }
 
 /// The objection to an asset that the limits do not list.
-fn unlisted(price: &Price, limits: &Limits) -> Vec<Objection> {
+fn unlisted_asset_objections(price: &Price, limits: &PaymentLimits) -> Vec<PaymentObjection> {
     if clresolve_core::mutant!("every-asset-is-listed") {
         return Vec::new();
     }
-    let missing = Objection::new(Check::Amount, Reason::new(Code::PaymentLimitMissing));
+    let missing = PaymentObjection::new(PaymentCheck::Amount, Reason::new(ReasonCode::PaymentLimitMissing));
     if !limits.set {
         return vec![missing];
     }
-    let reason = Reason::new(Code::PaymentAssetUnlisted).observed(price.asset.to_string());
+    let reason = Reason::new(ReasonCode::PaymentAssetUnlisted).observed(price.asset.to_string());
     let listed = limits.assets.keys().filter(|id| id.network == price.network).map(|id| id.address.to_string());
     let reason = match listed.collect::<Vec<_>>().join(", ") {
         none if none.is_empty() => reason,
         listed => reason.expected(listed),
     };
-    vec![Objection::new(Check::Asset, reason)]
+    vec![PaymentObjection::new(PaymentCheck::Asset, reason)]
 }
 
 /// The EIP-712 domain stated in the terms must be that of the asset. With Permit2 it may be missing, since Permit2 has
 /// its own domain.
-fn against_domain(price: &Price, limit: &AssetLimit) -> Option<Reason> {
-    let StatedDomain { name, version } = &price.domain;
-    let is_optional = price.transfer == Transfer::Permit2;
+fn domain_objection(price: &Price, limit: &AssetLimit) -> Option<Reason> {
+    let StatedEip712Domain { name, version } = &price.domain;
+    let is_optional = price.transfer == TransferMethod::Permit2;
     let agrees = |stated: &Option<String>, known: &str| stated.as_deref().map_or(is_optional, |stated| stated == known);
     let asset = &limit.asset;
     if (agrees(name, &asset.name) && agrees(version, &asset.version)) || clresolve_core::mutant!("any-domain") {
@@ -516,38 +540,38 @@ fn against_domain(price: &Price, limit: &AssetLimit) -> Option<Reason> {
     let shown = |stated: &Option<String>| stated.as_deref().map_or_else(|| "missing".to_owned(), excerpt);
     let observed = format!("extra.name {}, extra.version {}", shown(name), shown(version));
     let expected = format!("extra.name {}, extra.version {}", asset.name, asset.version);
-    Some(Reason::new(Code::PaymentAssetUnlisted).expected(expected).observed(observed))
+    Some(Reason::new(ReasonCode::PaymentAssetUnlisted).expected(expected).observed(observed))
 }
 
 /// The row of an entry. `until` computes when permission to pay some entries expires, `end` is the expiry of the whole
 /// decision.
-pub(crate) fn row(
-    common: &[Objection],
-    judged: &Judged<'_>,
-    until: impl Fn(&[Judged<'_>]) -> Option<Timestamp>,
+pub(crate) fn option_result(
+    common: &[PaymentObjection],
+    judged: &JudgedPaymentOption<'_>,
+    until: impl Fn(&[JudgedPaymentOption<'_>]) -> Option<Timestamp>,
     end: Option<Timestamp>,
-) -> EntryRow {
+) -> PaymentOptionResult {
     let objections = [common, judged.objections.as_slice()].concat();
-    let abort = objections.iter().any(Objection::decides);
+    let abort = objections.iter().any(PaymentObjection::decides);
     let own = (!abort).then(|| until(std::slice::from_ref(judged))).flatten();
     let mut decisive = objections.iter().filter(|objection| objection.decides());
-    EntryRow {
+    PaymentOptionResult {
         index: judged.index,
         abort,
         codes: codes(&objections),
         valid_until: own.filter(|_| own != end),
-        is_but_for_the_payee: decisive.all(Objection::may_depend_on_payee),
+        is_but_for_the_payee: decisive.all(PaymentObjection::may_depend_on_payee),
     }
 }
 
-pub(crate) fn price_row(judged: &Judged<'_>) -> Option<PriceRow> {
+pub(crate) fn price_document(judged: &JudgedPaymentOption<'_>) -> Option<PriceDocument> {
     let price = judged.entry.price.as_ref().ok()?;
-    Some(PriceRow { network: price.network.clone(), asset: price.asset, amount: price.amount.to_string() })
+    Some(PriceDocument { network: price.network.clone(), asset: price.asset, amount: price.amount.to_string() })
 }
 
-pub(crate) fn payee_row(judged: &Judged<'_>, payees: String) -> Option<PayeeRow> {
+pub(crate) fn payee_document(judged: &JudgedPaymentOption<'_>, payees: String) -> Option<PayeeDocument> {
     let price = judged.entry.price.as_ref().ok()?;
-    Some(PayeeRow {
+    Some(PayeeDocument {
         address: price.pay_to,
         network: price.network.clone(),
         proven_by: judged.proven.map(|proven| proven.by),
@@ -555,13 +579,18 @@ pub(crate) fn payee_row(judged: &Judged<'_>, payees: String) -> Option<PayeeRow>
     })
 }
 
-fn sentence(known: &Knowledge<'_>, shown: Option<&Judged<'_>>, objections: &[Objection], outcome: Outcome) -> String {
+fn sentence(
+    known: &PaymentKnowledge<'_>,
+    shown: Option<&JudgedPaymentOption<'_>>,
+    objections: &[PaymentObjection],
+    outcome: DecisionOutcome,
+) -> String {
     let first = objections.iter().min_by(|a, b| a.rank().cmp(&b.rank()));
     let priced = shown.and_then(|judged| Some((judged.entry.price.as_ref().ok()?, judged.proven?)));
     match (outcome, priced, first) {
-        (Outcome::Allow, Some((price, proven)), _) => {
+        (DecisionOutcome::Allow, Some((price, proven)), _) => {
             let block = known.resolution.verdict().anchor.as_ref().map(|anchor| anchor.block.number);
-            payment(&Measure::of(known), price, proven, block)
+            payment_phrase(&PaymentCriteria::from_knowledge(known), price, proven, block)
         }
         (_, _, Some(first)) => format!("{}: {}", first.code, first.message),
         _ => String::new(),
@@ -569,28 +598,33 @@ fn sentence(known: &Knowledge<'_>, shown: Option<&Judged<'_>>, objections: &[Obj
 }
 
 /// A phrase that states the payment: what is paid to whom.
-pub(crate) fn payment(measure: &Measure<'_>, price: &Price, proven: Proven, block: Option<u64>) -> String {
+pub(crate) fn payment_phrase(
+    measure: &PaymentCriteria<'_>,
+    price: &Price,
+    proven: ProvenPayee,
+    block: Option<u64>,
+) -> String {
     let id = AssetId { network: price.network.clone(), address: price.asset };
     let amount = match measure.limits.assets.get(&id) {
-        Some(limit) => format!("{} {}", limit.asset.units(price.amount), limit.asset.symbol),
+        Some(limit) => format!("{} {}", limit.asset.format_units(price.amount), limit.asset.symbol),
         None => format!("{} of {}", price.amount, price.asset),
     };
-    let nobody = Payees::default();
+    let nobody = NetworkPayees::default();
     let payees = measure.payees.get(&price.network).unwrap_or(&nobody);
     let (network, provenance) = (&price.network, payees.provenance(proven.by, &price.network, block));
     format!("Pay {amount} ({network}) to {}, {provenance}.", price.pay_to)
 }
 
 /// The subject of the decision: the terms, or why there are none.
-pub(crate) fn stated(question: &PaymentQuestion<'_>, entries: &[Judged<'_>]) -> Value {
+pub(crate) fn decision_subject(question: &PaymentQuestion<'_>, entries: &[JudgedPaymentOption<'_>]) -> Value {
     if let (Ok(terms), false) = (question.terms, entries.is_empty()) {
-        let entries: Vec<&Entry> = entries.iter().map(|judged| judged.entry).collect();
-        return stated_terms(question.url, terms, &entries);
+        let entries: Vec<&PaymentOption> = entries.iter().map(|judged| judged.entry).collect();
+        return terms_subject(question.url, terms, &entries);
     }
     let selected = question.selected.map(|selected| match selected {
-        Selected::Index(index) => json!(index),
-        Selected::Entry(entry) => entry.clone(),
-        Selected::Unreadable(why) => json!({"unreadable": why}),
+        PaymentOptionSelection::Index(index) => json!(index),
+        PaymentOptionSelection::Entry(entry) => entry.clone(),
+        PaymentOptionSelection::Unreadable(why) => json!({"unreadable": why}),
     });
     json!({
         "url": question.url,
@@ -603,8 +637,8 @@ pub(crate) fn stated(question: &PaymentQuestion<'_>, entries: &[Judged<'_>]) -> 
 }
 
 /// The subject of the decision, if it consists of these entries of the terms.
-pub(crate) fn stated_terms(url: Option<&str>, terms: &Terms, entries: &[&Entry]) -> Value {
-    let entry = |entry: &&Entry| json!({"entry": entry.json, "resource": entry.resource});
+pub(crate) fn terms_subject(url: Option<&str>, terms: &PaymentTerms, entries: &[&PaymentOption]) -> Value {
+    let entry = |entry: &&PaymentOption| json!({"entry": entry.json, "resource": entry.resource});
     json!({
         "url": url,
         "version": terms.version.number(),
@@ -615,7 +649,13 @@ pub(crate) fn stated_terms(url: Option<&str>, terms: &Terms, entries: &[&Entry])
     })
 }
 
-fn identify(question: &PaymentQuestion<'_>, known: &Knowledge<'_>, name: &str, stated: Value, payees: &str) -> String {
+fn compute_id(
+    question: &PaymentQuestion<'_>,
+    known: &PaymentKnowledge<'_>,
+    name: &str,
+    stated: Value,
+    payees: &str,
+) -> String {
     let verdict = known.resolution.verdict();
     let gate = known.gate;
     let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();
@@ -637,20 +677,24 @@ fn identify(question: &PaymentQuestion<'_>, known: &Knowledge<'_>, name: &str, s
 }
 
 /// The digest of everything that the name and the configuration specify about payees, and of the keys that sign offers.
-pub(crate) fn payees_digest(payees: &BTreeMap<Network, Payees>) -> String {
-    let named = |(network, payees): (&Network, &Payees)| {
+pub(crate) fn payees_digest(payees: &BTreeMap<Caip2Network, NetworkPayees>) -> String {
+    let named = |(network, payees): (&Caip2Network, &NetworkPayees)| {
         let keys: Vec<_> = payees.signers.ed25519.iter().map(|key| key.id().to_owned()).collect();
-        json!({"network": network, "payees": payees.others(), "addresses": payees.signers.addresses, "keys": keys})
+        json!({"network": network, "payees": payees.known_addresses(), "addresses": payees.signers.addresses, "keys": keys})
     };
     canonical_digest(&json!(payees.iter().map(named).collect::<Vec<_>>()))
 }
 
-fn valid_until(known: &Knowledge<'_>, entries: &[Judged<'_>]) -> Option<Timestamp> {
+fn valid_until(known: &PaymentKnowledge<'_>, entries: &[JudgedPaymentOption<'_>]) -> Option<Timestamp> {
     earliest_end(Some(known.resolution.verdict().freshness.fresh_until), entries, known.now)
 }
 
 /// The earliest expiry of the verdict, the proofs of the payees, and the terms.
-pub(crate) fn earliest_end(verdict: Option<Timestamp>, entries: &[Judged<'_>], now: Timestamp) -> Option<Timestamp> {
+pub(crate) fn earliest_end(
+    verdict: Option<Timestamp>,
+    entries: &[JudgedPaymentOption<'_>],
+    now: Timestamp,
+) -> Option<Timestamp> {
     let proofs = entries.iter().filter_map(|judged| judged.proven?.until);
     let prices = entries.iter().filter_map(|judged| judged.entry.price.as_ref().ok());
     let terms = prices.filter_map(|price| {

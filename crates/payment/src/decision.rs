@@ -4,21 +4,21 @@
 use std::fmt;
 
 use alloy_primitives::Address;
-use clresolve_core::reason::{Code, Effect, Reason, Refusal};
-use clresolve_core::state::State;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, Refusal};
+use clresolve_core::state::TrustState;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::network::Network;
-use crate::payee::ProvenBy;
-use crate::route::Route;
+use crate::network::Caip2Network;
+use crate::payee::PayeeProofMethod;
+use crate::route::AgentRoute;
 
 /// The schema identifier.
 pub const SCHEMA: &str = "clresolve.decision/1";
 
 /// Whether a payment may be made, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Decision {
+pub struct PaymentDecision {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
     /// SHA-256 of the RFC 8785 form of everything that the decision depends on: name, verb, terms, payment header,
@@ -29,7 +29,7 @@ pub struct Decision {
     /// The verb to invoke.
     pub verb: String,
     /// The outcome.
-    pub decision: Outcome,
+    pub decision: DecisionOutcome,
     /// Whether the payment must not be made. False only if every check ran and passed.
     pub abort: bool,
     /// One sentence: what is paid to whom, or the first reason against it.
@@ -40,23 +40,23 @@ pub struct Decision {
     /// All reasons except those of the gate, by effect.
     pub reasons: Vec<Reason>,
     /// The state of the verdict.
-    pub state: State,
+    pub state: TrustState,
     /// The `id` of the verdict.
     pub verdict: String,
     /// SHA-256 of the RFC 8785 form of the terms: URL, version, offers, and the entries that were decided about.
     pub terms_digest: Option<String>,
     /// One row per entry that was decided about.
-    pub entries: Vec<EntryRow>,
+    pub entries: Vec<PaymentOptionResult>,
     /// The price of the first entry with a proven payee, or else of the first entry.
-    pub price: Option<PriceRow>,
+    pub price: Option<PriceDocument>,
     /// The payee of that price.
-    pub payee: Option<PayeeRow>,
+    pub payee: Option<PayeeDocument>,
     /// The URL behind the agent's entry.
-    pub route: Option<Route>,
+    pub route: Option<AgentRoute>,
     /// Checks that ran.
-    pub checked: Vec<Check>,
+    pub checked: Vec<PaymentCheck>,
     /// Checks that could not run.
-    pub unchecked: Vec<Check>,
+    pub unchecked: Vec<PaymentCheck>,
     /// When the decision expires: the earliest expiry of the verdict, the terms, and the proof of the payee. Absent if
     /// the decision aborts.
     pub valid_until: Option<Timestamp>,
@@ -65,7 +65,7 @@ pub struct Decision {
 /// The outcome of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum DecisionOutcome {
     /// Every check ran and passed.
     Allow,
     /// A check failed.
@@ -76,7 +76,7 @@ pub enum Outcome {
 
 /// The result for one entry of the terms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EntryRow {
+pub struct PaymentOptionResult {
     /// Its index in `accepts`.
     pub index: usize,
     /// Whether this entry must not be paid.
@@ -94,9 +94,9 @@ pub struct EntryRow {
 
 /// The price that is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PriceRow {
+pub struct PriceDocument {
     /// The network of the payment.
-    pub network: Network,
+    pub network: Caip2Network,
     /// The asset's contract.
     pub asset: Address,
     /// Atomic units, in decimal.
@@ -105,13 +105,13 @@ pub struct PriceRow {
 
 /// The recipient of the payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PayeeRow {
+pub struct PayeeDocument {
     /// The address.
     pub address: Address,
     /// The network of the payment.
-    pub network: Network,
+    pub network: Caip2Network,
     /// How the address was proven to be the agent's.
-    pub proven_by: Option<ProvenBy>,
+    pub proven_by: Option<PayeeProofMethod>,
     /// SHA-256 of the RFC 8785 form of everything that the name and the configuration specify about payees.
     pub digest: String,
 }
@@ -119,7 +119,7 @@ pub struct PayeeRow {
 /// One of the checks of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Check {
+pub enum PaymentCheck {
     /// The gate's own decision about name and verb.
     Identity,
     /// The URL that answered is the agent's.
@@ -142,55 +142,55 @@ pub enum Check {
 
 /// A reason against a payment, either from the registry of reasons or from the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Objection {
-    pub(crate) check: Check,
-    pub(crate) effect: Effect,
+pub(crate) struct PaymentObjection {
+    pub(crate) check: PaymentCheck,
+    pub(crate) effect: ReasonEffect,
     pub(crate) code: String,
     pub(crate) message: String,
     /// The registry's reason. `None` if the objection comes from the gate.
     pub(crate) reason: Option<Reason>,
 }
 
-impl Objection {
-    pub(crate) fn new(check: Check, reason: Reason) -> Self {
+impl PaymentObjection {
+    pub(crate) fn new(check: PaymentCheck, reason: Reason) -> Self {
         let (effect, code) = (reason.effect, reason.code.slug().to_owned());
         Self { check, effect, code, message: reason.message.clone(), reason: Some(reason) }
     }
 
     /// An objection of the gate or of its policy to the identity.
-    pub(crate) fn of_gate(effect: Effect, code: &str) -> Self {
+    pub(crate) fn from_gate(effect: ReasonEffect, code: &str) -> Self {
         let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code).map_or("", Refusal::title);
-        let title = Code::from_slug(code).map_or_else(refusal, |code| code.entry().title);
-        Self { check: Check::Identity, effect, code: code.to_owned(), message: title.to_owned(), reason: None }
+        let title = ReasonCode::from_slug(code).map_or_else(refusal, |code| code.entry().title);
+        Self { check: PaymentCheck::Identity, effect, code: code.to_owned(), message: title.to_owned(), reason: None }
     }
 
     pub(crate) fn decides(&self) -> bool {
-        self.effect != Effect::Warn
+        self.effect != ReasonEffect::Warn
     }
 
     /// Whether the objection concerns the payee, or an identity that is not yet proven and accepted.
     pub(crate) fn may_depend_on_payee(&self) -> bool {
-        self.check == Check::Payee || self.code == Code::IdentityClaimed.slug()
+        self.check == PaymentCheck::Payee || self.code == ReasonCode::IdentityClaimed.slug()
     }
 
     /// Sort key: by effect, then in the order of the checks, then by code.
-    pub(crate) fn rank(&self) -> (Effect, Check, &str) {
+    pub(crate) fn rank(&self) -> (ReasonEffect, PaymentCheck, &str) {
         (self.effect, self.check, &self.code)
     }
 }
 
-impl Outcome {
+impl DecisionOutcome {
     /// The outcome that results from these objections.
-    pub(crate) fn of(objections: &[Objection]) -> Self {
+    pub(crate) fn from_objections(objections: &[PaymentObjection]) -> Self {
         match objections.iter().map(|objection| objection.effect).min() {
-            Some(Effect::Fail) => Self::Deny,
-            Some(Effect::Unknown) => Self::Undecided,
-            Some(Effect::Warn) | None => Self::Allow,
+            Some(ReasonEffect::Fail) => Self::Deny,
+            Some(ReasonEffect::Unknown) => Self::Undecided,
+            Some(ReasonEffect::Warn) | None => Self::Allow,
         }
     }
 }
 
-impl Outcome {
+impl DecisionOutcome {
     /// The serialized form.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -206,12 +206,12 @@ impl Outcome {
     }
 }
 
-/// The codes of the objections without duplicates, in [rank](Objection::rank) order.
-pub(crate) fn codes(objections: &[Objection]) -> Vec<String> {
-    let mut sorted: Vec<&Objection> = objections.iter().collect();
+/// The codes of the objections without duplicates, in [rank](PaymentObjection::rank) order.
+pub(crate) fn codes(objections: &[PaymentObjection]) -> Vec<String> {
+    let mut sorted: Vec<&PaymentObjection> = objections.iter().collect();
     sorted.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let mut codes = Vec::new();
-    for Objection { code, .. } in sorted {
+    for PaymentObjection { code, .. } in sorted {
         if !codes.contains(code) {
             codes.push(code.clone());
         }
@@ -219,21 +219,21 @@ pub(crate) fn codes(objections: &[Objection]) -> Vec<String> {
     codes
 }
 
-impl Decision {
+impl PaymentDecision {
     /// Whether `code` is among the reasons.
-    pub fn has(&self, code: Code) -> bool {
+    pub fn has(&self, code: ReasonCode) -> bool {
         self.codes.iter().any(|known| known == code.slug())
     }
 
     /// The indices of the entries that may be paid, each with its expiry. There may be some even if the decision
     /// aborts, because other entries do not pass.
-    pub fn passing(&self) -> impl Iterator<Item = (usize, Timestamp)> {
+    pub fn payable_options(&self) -> impl Iterator<Item = (usize, Timestamp)> {
         let passes = self.entries.iter().filter(|row| !row.abort);
         passes.filter_map(|row| Some((row.index, row.valid_until.or(self.valid_until)?)))
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for DecisionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

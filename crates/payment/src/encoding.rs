@@ -5,7 +5,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use serde_json::Value;
 
-use clresolve_core::json::{JsonError, Limits, parse};
+use clresolve_core::json::{JsonError, JsonLimits, parse};
 
 /// Base64 that ignores trailing bits, as most readers do.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -20,16 +20,16 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 /// it is rejected.
 ///
 /// # Errors
-/// [`HeaderError`]. Values that would exceed the limits are rejected before decoding.
-pub(crate) fn decode(header: &str, limits: Limits) -> Result<Value, HeaderError> {
+/// [`HeaderDecodeError`]. Values that would exceed the limits are rejected before decoding.
+pub(crate) fn decode(header: &str, limits: JsonLimits) -> Result<Value, HeaderDecodeError> {
     if header.is_empty() {
-        return Err(HeaderError::Empty);
+        return Err(HeaderDecodeError::Empty);
     }
-    let most = longest(limits.bytes);
+    let most = base64_length(limits.bytes);
     if header.len() > most {
-        return Err(HeaderError::TooLong { bytes: header.len(), limit: most });
+        return Err(HeaderDecodeError::TooLong { bytes: header.len(), limit: most });
     }
-    let bytes = STANDARD.decode(header).map_err(|_| HeaderError::NotBase64)?;
+    let bytes = STANDARD.decode(header).map_err(|_| HeaderDecodeError::NotBase64)?;
     Ok(parse(&bytes, limits)?)
 }
 
@@ -45,12 +45,12 @@ pub(crate) fn decode_any(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Length of the padded base64 of `bytes` bytes.
-pub(crate) const fn longest(bytes: usize) -> usize {
+pub(crate) const fn base64_length(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum HeaderError {
+pub(crate) enum HeaderDecodeError {
     #[error("empty")]
     Empty,
     #[error("{bytes} bytes; at most {limit} are allowed")]
@@ -65,18 +65,18 @@ pub(crate) enum HeaderError {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { bytes: 12, ..Limits::CARD };
+    const LIMITS: JsonLimits = JsonLimits { bytes: 12, ..JsonLimits::CARD };
 
     #[test]
     fn a_header_is_json_in_base64_of_one_form() {
         assert_eq!(decode("e30=", LIMITS).unwrap(), serde_json::json!({}));
-        assert!(matches!(decode("", LIMITS), Err(HeaderError::Empty)));
+        assert!(matches!(decode("", LIMITS), Err(HeaderDecodeError::Empty)));
         for other in ["e30", " e30=", "e30=\n", "e31=", "e30=,e30=", "{}", "eyJ-IjowfQ==", "\u{e9}"] {
-            assert!(matches!(decode(other, LIMITS), Err(HeaderError::NotBase64)), "{other:?}");
+            assert!(matches!(decode(other, LIMITS), Err(HeaderDecodeError::NotBase64)), "{other:?}");
         }
         assert!(decode("eyJ+IjowfQ==", LIMITS).is_ok(), "the standard alphabet");
         assert!(decode("e30K", LIMITS).is_ok(), "white space around the JSON text");
-        assert!(matches!(decode("e30gMQ==", LIMITS), Err(HeaderError::NotJson(_))));
+        assert!(matches!(decode("e30gMQ==", LIMITS), Err(HeaderDecodeError::NotJson(_))));
     }
 
     #[test]
@@ -84,6 +84,6 @@ mod tests {
         let longest = STANDARD.encode(r#"{"a": "bcd"}"#);
         assert_eq!(longest.len(), 16);
         assert!(decode(&longest, LIMITS).is_ok());
-        assert!(matches!(decode(&format!("{longest}AAAA"), LIMITS), Err(HeaderError::TooLong { limit: 16, .. })));
+        assert!(matches!(decode(&format!("{longest}AAAA"), LIMITS), Err(HeaderDecodeError::TooLong { limit: 16, .. })));
     }
 }

@@ -19,7 +19,7 @@ pub const ADDRESS: &str = "0x and 40 hex digits, where they are in mixed case wi
 const MAX_DIGITS: usize = 78;
 
 /// Parses an amount in the notation [`AMOUNT`].
-pub(crate) fn amount(text: &str) -> Option<U256> {
+pub(crate) fn parse_amount(text: &str) -> Option<U256> {
     let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let is_shortest = text == "0" || !text.starts_with('0') || mutant!("amounts-in-any-form");
     if text.is_empty() || text.len() > MAX_DIGITS || !is_digits || !is_shortest {
@@ -34,20 +34,20 @@ pub(crate) fn in_decimal<S: Serializer>(amount: &U256, serializer: S) -> Result<
 }
 
 /// Parses an address in the notation [`ADDRESS`].
-pub fn address(text: &str) -> Option<Address> {
-    let address = Address::from(fixed(text)?);
+pub fn parse_address(text: &str) -> Option<Address> {
+    let address = Address::from(parse_fixed_hex(text)?);
     let has = |is_case: fn(&u8) -> bool| text.as_bytes()[2..].iter().any(is_case);
     let is_mixed = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
     (!is_mixed || address.to_checksum(None) == text || mutant!("checksums-are-ignored")).then_some(address)
 }
 
 /// Parses 32 bytes.
-pub(crate) fn word(text: &str) -> Option<B256> {
-    fixed(text).map(B256::from)
+pub(crate) fn parse_word(text: &str) -> Option<B256> {
+    parse_fixed_hex(text).map(B256::from)
 }
 
 /// Parses `N` bytes, written as `0x` and hexadecimal digits.
-fn fixed<const N: usize>(text: &str) -> Option<[u8; N]> {
+fn parse_fixed_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 + 2 * N {
         return None; // The decoder would skip a second 0x.
@@ -57,7 +57,7 @@ fn fixed<const N: usize>(text: &str) -> Option<[u8; N]> {
 }
 
 /// Deserializes an object that contains no lists. Serde by itself would also accept a list in place of an object.
-pub(crate) fn record<'v, T: Deserialize<'v>>(value: &'v Value) -> Result<T, serde_json::Error> {
+pub(crate) fn deserialize_record<'v, T: Deserialize<'v>>(value: &'v Value) -> Result<T, serde_json::Error> {
     if !value.is_object() || holds_list(value) {
         return Err(serde_json::Error::custom("expected an object without lists"));
     }
@@ -74,17 +74,17 @@ fn holds_list(value: &Value) -> bool {
 
 pub(crate) fn read_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<U256, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
-    amount(&text).ok_or_else(|| D::Error::custom(format_args!("expected {AMOUNT}")))
+    parse_amount(&text).ok_or_else(|| D::Error::custom(format_args!("expected {AMOUNT}")))
 }
 
 pub(crate) fn read_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
-    address(&text).ok_or_else(|| D::Error::custom(format_args!("expected {ADDRESS}")))
+    parse_address(&text).ok_or_else(|| D::Error::custom(format_args!("expected {ADDRESS}")))
 }
 
 pub(crate) fn read_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B256, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
-    word(&text).ok_or_else(|| D::Error::custom("expected 0x and 64 hex digits"))
+    parse_word(&text).ok_or_else(|| D::Error::custom("expected 0x and 64 hex digits"))
 }
 
 /// Serde helper: reads a whole number. JSON has a single number type, so `402.0` is 402.
@@ -118,15 +118,15 @@ mod tests {
 
     #[test]
     fn an_amount_is_written_in_one_way() {
-        assert_eq!(amount("0"), Some(U256::ZERO));
-        assert_eq!(amount("10000"), Some(U256::from(10_000)));
-        assert_eq!(amount(&U256::MAX.to_string()), Some(U256::MAX));
+        assert_eq!(parse_amount("0"), Some(U256::ZERO));
+        assert_eq!(parse_amount("10000"), Some(U256::from(10_000)));
+        assert_eq!(parse_amount(&U256::MAX.to_string()), Some(U256::MAX));
         let beyond = "115792089237316195423570985008687907853269984665640564039457584007913129639936";
         let zeros = "0".repeat(79);
         let others =
             ["", "00", "0010000", "-1", "+1", "1.0", "0.01", "1e4", "0x2710", "1_000", " 1", "1 ", "١", beyond, &zeros];
         for text in others {
-            assert_eq!(amount(text), None, "{text:?}");
+            assert_eq!(parse_amount(text), None, "{text:?}");
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
             "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
             "0x70997970C51812DC3A010C7D01B50E0D17DC79C8",
         ] {
-            assert_eq!(address(text), Some(payee), "{text}");
+            assert_eq!(parse_address(text), Some(payee), "{text}");
         }
         for text in [
             "0x70997970c51812dc3A010C7d01b50e0d17dc79C8",
@@ -168,7 +168,7 @@ mod tests {
             "summarizeagent.eth",
             "",
         ] {
-            assert_eq!(address(text), None, "{text:?}");
+            assert_eq!(parse_address(text), None, "{text:?}");
         }
     }
 
@@ -176,17 +176,17 @@ mod tests {
         #[test]
         fn every_amount_and_address_is_read_back(number in any::<[u8; 32]>(), bytes in any::<[u8; 20]>()) {
             let number = U256::from_be_bytes(number);
-            prop_assert_eq!(amount(&number.to_string()), Some(number));
+            prop_assert_eq!(parse_amount(&number.to_string()), Some(number));
             let place = Address::from(bytes);
-            prop_assert_eq!(address(&place.to_checksum(None)), Some(place));
-            prop_assert_eq!(address(&format!("{place:#x}")), Some(place));
+            prop_assert_eq!(parse_address(&place.to_checksum(None)), Some(place));
+            prop_assert_eq!(parse_address(&format!("{place:#x}")), Some(place));
         }
 
         #[test]
         fn no_text_has_another_reading(text in "\\PC{0,90}") {
-            prop_assert!(amount(&text).is_none_or(|number| number.to_string() == text));
+            prop_assert!(parse_amount(&text).is_none_or(|number| number.to_string() == text));
             let is_read_back = |place: Address| place.to_string().eq_ignore_ascii_case(&text);
-            prop_assert!(address(&text).is_none_or(is_read_back));
+            prop_assert!(parse_address(&text).is_none_or(is_read_back));
         }
     }
 }

@@ -45,6 +45,6 @@ mod tests;
 mod typed_data;
 
 pub use decide::decide;
-pub use decision::Decision;
-pub use forms::{ADDRESS as ADDRESS_FORM, address as parse_address};
-pub use request::DecisionRequest;
+pub use decision::PaymentDecision;
+pub use forms::{ADDRESS as ADDRESS_FORM, parse_address};
+pub use request::PaymentDecisionRequest;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::asset::{AssetId, AssetProperties};
 use crate::forms;
-use crate::network::Network;
+use crate::network::Caip2Network;
 
 /// Maximum validity of an authorisation, in seconds.
 pub const MAX_TIMEOUT_SECONDS: u64 = 300;
@@ -19,26 +19,26 @@ pub const MAX_NETWORKS: usize = 32;
 
 /// What may be paid. The default permits nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Limits {
+pub struct PaymentLimits {
     /// Whether the operator has configured any limits.
     pub set: bool,
     /// Permitted networks.
-    pub networks: BTreeSet<Network>,
+    pub networks: BTreeSet<Caip2Network>,
     /// Whether the agent's card must list the network too.
-    pub source: NetworkSource,
+    pub source: NetworkPermissionSource,
     /// Permitted schemes.
-    pub schemes: BTreeSet<Scheme>,
+    pub schemes: BTreeSet<PaymentScheme>,
     /// Maximum validity of an authorisation, in seconds; at most [`MAX_TIMEOUT_SECONDS`].
     pub max_timeout_seconds: u64,
     /// Permitted assets.
-    #[serde(serialize_with = "listed")]
+    #[serde(serialize_with = "serialize_assets")]
     pub assets: BTreeMap<AssetId, AssetLimit>,
 }
 
 /// Where a network must be listed for a payment on it to be permitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum NetworkSource {
+pub enum NetworkPermissionSource {
     /// In the agent's card and in the limits.
     #[default]
     Card,
@@ -49,7 +49,7 @@ pub enum NetworkSource {
 /// A payment scheme that states a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scheme {
+pub enum PaymentScheme {
     /// Exactly the stated amount.
     Exact,
 }
@@ -61,24 +61,24 @@ pub struct AssetLimit {
     #[serde(flatten)]
     pub asset: AssetProperties,
     /// Maximum amount of one payment, in atomic units. `None` permits no payment.
-    #[serde(serialize_with = "decimal")]
+    #[serde(serialize_with = "serialize_amount_or_zero")]
     pub max_amount: Option<U256>,
 }
 
-impl Default for Limits {
+impl Default for PaymentLimits {
     fn default() -> Self {
         Self {
             set: false,
             networks: BTreeSet::new(),
-            source: NetworkSource::default(),
-            schemes: BTreeSet::from([Scheme::Exact]),
+            source: NetworkPermissionSource::default(),
+            schemes: BTreeSet::from([PaymentScheme::Exact]),
             max_timeout_seconds: MAX_TIMEOUT_SECONDS,
             assets: BTreeMap::new(),
         }
     }
 }
 
-impl Limits {
+impl PaymentLimits {
     /// Applies the limits of `caller`. They can only tighten, never permit more.
     #[must_use]
     pub fn tightened(&self, caller: &CallerLimits) -> Self {
@@ -97,7 +97,7 @@ impl Limits {
         }
         for (id, limit) in &mut limits.assets {
             let of_asset = caller.assets.as_ref().and_then(|assets| assets.get(&id.network)?.amount(&id.address));
-            let tightest = caller.max_amount.into_iter().chain(of_asset).map(|Atomic(amount)| amount).min();
+            let tightest = caller.max_amount.into_iter().chain(of_asset).map(|AtomicAmount(amount)| amount).min();
             // An asset without an operator limit remains without one: a caller cannot permit anything.
             limit.max_amount = limit.max_amount.map(|most| tightest.map_or(most, |amount| most.min(amount)));
         }
@@ -105,7 +105,7 @@ impl Limits {
     }
 }
 
-impl Scheme {
+impl PaymentScheme {
     /// The scheme's identifier in terms.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -116,12 +116,12 @@ impl Scheme {
 
 /// Limits that a caller tightens. For missing members, the operator's limits apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = crate::schema::two_spellings))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = crate::schema::add_alternative_spellings))]
 #[serde(deny_unknown_fields)]
 pub struct CallerLimits {
     /// Networks that remain permitted.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Network>>"))]
-    pub networks: Option<BTreeSet<Network>>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Caip2Network>>"))]
+    pub networks: Option<BTreeSet<Caip2Network>>,
     /// Schemes that remain permitted.
     pub schemes: Option<Vec<String>>,
     /// Maximum validity of an authorisation, in seconds.
@@ -129,9 +129,9 @@ pub struct CallerLimits {
     pub max_timeout_seconds: Option<u64>,
     /// Maximum amount in atomic units, for every asset.
     #[serde(alias = "maxAmount")]
-    pub max_amount: Option<Atomic>,
+    pub max_amount: Option<AtomicAmount>,
     /// Assets that remain permitted, by network.
-    pub assets: Option<BTreeMap<Network, CallerAssets>>,
+    pub assets: Option<BTreeMap<Caip2Network, CallerAssetList>>,
 }
 
 /// Assets of one network, as listed by a caller.
@@ -142,7 +142,7 @@ pub struct CallerLimits {
     expecting = "expected a list of contracts, or an object from each contract, once, to its most atomic units; a \
                  contract is 0x and 40 hex digits, where they are in mixed case with a valid EIP-55 checksum"
 )]
-pub enum CallerAssets {
+pub enum CallerAssetList {
     /// Contracts.
     Listed(
         #[serde(deserialize_with = "listed_addresses")]
@@ -151,9 +151,9 @@ pub enum CallerAssets {
     ),
     /// Contracts, each with the maximum amount in atomic units.
     Limited(
-        #[serde(deserialize_with = "each_once")]
-        #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<crate::schema::ContractAddress, Atomic>"))]
-        BTreeMap<Address, Atomic>,
+        #[serde(deserialize_with = "deserialize_unique_assets")]
+        #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<crate::schema::ContractAddress, AtomicAmount>"))]
+        BTreeMap<Address, AtomicAmount>,
     ),
 }
 
@@ -162,12 +162,14 @@ fn listed_addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeS
 }
 
 fn read_asset<E: serde::de::Error>(text: &str) -> Result<Address, E> {
-    forms::address(text).ok_or_else(|| E::custom(format_args!("expected {}", forms::ADDRESS)))
+    forms::parse_address(text).ok_or_else(|| E::custom(format_args!("expected {}", forms::ADDRESS)))
 }
 
 /// Reads contracts with amounts. A contract can be spelt in several ways, and must not appear twice.
-fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Address, Atomic>, D::Error> {
-    let named = BTreeMap::<String, Atomic>::deserialize(deserializer)?;
+fn deserialize_unique_assets<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<Address, AtomicAmount>, D::Error> {
+    let named = BTreeMap::<String, AtomicAmount>::deserialize(deserializer)?;
     let mut assets = BTreeMap::new();
     for (text, amount) in named {
         let asset = read_asset(&text)?;
@@ -178,7 +180,7 @@ fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Addr
     Ok(assets)
 }
 
-impl CallerAssets {
+impl CallerAssetList {
     fn contains(&self, address: &Address) -> bool {
         match self {
             Self::Listed(listed) => listed.contains(address),
@@ -186,7 +188,7 @@ impl CallerAssets {
         }
     }
 
-    fn amount(&self, address: &Address) -> Option<Atomic> {
+    fn amount(&self, address: &Address) -> Option<AtomicAmount> {
         match self {
             Self::Listed(_) => None,
             Self::Limited(limited) => limited.get(address).copied(),
@@ -196,47 +198,47 @@ impl CallerAssets {
 
 /// A number of atomic units. In JSON it is a string, `0|[1-9][0-9]*`, below 2^256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Atomic(pub U256);
+pub struct AtomicAmount(pub U256);
 
 // Some numbers with 78 digits are above 2^256.
 #[cfg(feature = "schema")]
-crate::schema::texts!(Atomic: "^(0|[1-9][0-9]{0,76})$");
+crate::schema::texts!(AtomicAmount: "^(0|[1-9][0-9]{0,76})$");
 
 /// The text is not a number of atomic units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a whole number of atomic units, in decimal digits without leading zeros, below 2^256")]
-pub struct NotAtomic;
+pub struct AtomicAmountError;
 
-impl Atomic {
+impl AtomicAmount {
     /// Parses the text.
     ///
     /// # Errors
-    /// [`NotAtomic`].
-    pub fn parse(text: &str) -> Result<Self, NotAtomic> {
+    /// [`AtomicAmountError`].
+    pub fn parse(text: &str) -> Result<Self, AtomicAmountError> {
         text.parse()
     }
 }
 
-impl std::str::FromStr for Atomic {
-    type Err = NotAtomic;
+impl std::str::FromStr for AtomicAmount {
+    type Err = AtomicAmountError;
 
-    fn from_str(text: &str) -> Result<Self, NotAtomic> {
-        forms::amount(text).map(Self).ok_or(NotAtomic)
+    fn from_str(text: &str) -> Result<Self, AtomicAmountError> {
+        forms::parse_amount(text).map(Self).ok_or(AtomicAmountError)
     }
 }
 
-impl<'de> Deserialize<'de> for Atomic {
+impl<'de> Deserialize<'de> for AtomicAmount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
-fn decimal<S: Serializer>(amount: &Option<U256>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_amount_or_zero<S: Serializer>(amount: &Option<U256>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&amount.unwrap_or_default())
 }
 
 /// JSON does not support keys with two parts.
-fn listed<S: Serializer>(assets: &BTreeMap<AssetId, AssetLimit>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_assets<S: Serializer>(assets: &BTreeMap<AssetId, AssetLimit>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(assets)
 }
 
@@ -249,22 +251,27 @@ mod tests {
 
     const USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
 
-    fn network() -> Network {
+    fn network() -> Caip2Network {
         "eip155:84532".parse().unwrap()
     }
 
-    fn limits() -> Limits {
+    fn limits() -> PaymentLimits {
         let id = AssetId { network: network(), address: USDC };
-        let asset = AssetProperties::known(&id).unwrap();
+        let asset = AssetProperties::find_known(&id).unwrap();
         let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
-        Limits { set: true, networks: [network()].into(), assets: [(id, limit)].into(), ..Limits::default() }
+        PaymentLimits {
+            set: true,
+            networks: [network()].into(),
+            assets: [(id, limit)].into(),
+            ..PaymentLimits::default()
+        }
     }
 
-    fn tightened(caller: serde_json::Value) -> Limits {
+    fn tightened(caller: serde_json::Value) -> PaymentLimits {
         limits().tightened(&serde_json::from_value(caller).unwrap())
     }
 
-    fn amount(limits: &Limits) -> Option<u64> {
+    fn amount(limits: &PaymentLimits) -> Option<u64> {
         limits.assets.values().next().and_then(|limit| u64::try_from(limit.max_amount?).ok())
     }
 
@@ -312,7 +319,7 @@ mod tests {
             assert!(serde_json::from_str::<CallerLimits>(text).is_err(), "{text}");
         }
         let most = U256::MAX.to_string();
-        assert_eq!(most.parse(), Ok(Atomic(U256::MAX)));
-        assert_eq!(format!("{}6", &most[..most.len() - 1]).parse::<Atomic>(), Err(NotAtomic));
+        assert_eq!(most.parse(), Ok(AtomicAmount(U256::MAX)));
+        assert_eq!(format!("{}6", &most[..most.len() - 1]).parse::<AtomicAmount>(), Err(AtomicAmountError));
     }
 }

@@ -9,19 +9,19 @@ use clresolve_verdict::check::card::is_caip2;
 
 /// A network: a CAIP-2 identifier, compared byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Network(String);
+pub struct Caip2Network(String);
 
 #[cfg(feature = "schema")]
-crate::schema::texts!(Network: "^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$");
+crate::schema::texts!(Caip2Network: "^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$");
 
 /// The text is not a CAIP-2 identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a network as CAIP-2 names it, such as eip155:8453")]
-pub struct NotCaip2;
+pub struct Caip2NetworkError;
 
-impl Network {
+impl Caip2Network {
     /// The network with this name in x402 version 1.
-    pub fn of_v1(name: &str) -> Option<Self> {
+    pub fn from_v1_name(name: &str) -> Option<Self> {
         let evm = V1_NAMES.iter().find(|(known, _)| *known == name).map(|(_, id)| format!("eip155:{id}"));
         let solana = SOLANA_V1_NAMES.iter().find(|(known, _)| *known == name).map(|(_, id)| format!("solana:{id}"));
         evm.or(solana).map(Self)
@@ -40,27 +40,27 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
-    type Err = NotCaip2;
+impl FromStr for Caip2Network {
+    type Err = Caip2NetworkError;
 
-    fn from_str(text: &str) -> Result<Self, NotCaip2> {
-        if is_caip2(text) { Ok(Self(text.to_owned())) } else { Err(NotCaip2) }
+    fn from_str(text: &str) -> Result<Self, Caip2NetworkError> {
+        if is_caip2(text) { Ok(Self(text.to_owned())) } else { Err(Caip2NetworkError) }
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for Caip2Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Serialize for Network {
+impl Serialize for Caip2Network {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Network {
+impl<'de> Deserialize<'de> for Caip2Network {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
@@ -104,20 +104,23 @@ mod tests {
 
     #[test]
     fn a_network_is_named_in_one_way() {
-        let id = |text: &str| text.parse::<Network>().ok().and_then(|network| network.chain_id());
+        let id = |text: &str| text.parse::<Caip2Network>().ok().and_then(|network| network.chain_id());
         assert_eq!(id("eip155:8453"), Some(8453));
         for other in ["eip155:08453", "eip155:0", "eip155:+1", "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", "EIP155:1"] {
             assert_eq!(id(other), None, "{other}");
         }
         for text in ["", "base-sepolia", "EIP155:84532", "eip155:", "eip155:1 ", "ei:1"] {
-            assert_eq!(text.parse::<Network>(), Err(NotCaip2), "{text:?}");
+            assert_eq!(text.parse::<Caip2Network>(), Err(Caip2NetworkError), "{text:?}");
         }
     }
 
     #[test]
     fn version_1_has_names_of_its_own() {
-        assert_eq!(Network::of_v1("base-sepolia").unwrap().as_str(), "eip155:84532");
-        assert_eq!(Network::of_v1("solana-devnet").unwrap().as_str(), "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1");
-        assert_eq!(Network::of_v1("eip155:84532"), None);
+        assert_eq!(Caip2Network::from_v1_name("base-sepolia").unwrap().as_str(), "eip155:84532");
+        assert_eq!(
+            Caip2Network::from_v1_name("solana-devnet").unwrap().as_str(),
+            "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1"
+        );
+        assert_eq!(Caip2Network::from_v1_name("eip155:84532"), None);
     }
 }

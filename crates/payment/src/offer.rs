@@ -14,10 +14,10 @@ use serde_json::Value;
 use url::Url;
 
 use clresolve_core::mutant;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Reason, ReasonCode};
 
 pub use crate::artifact::SignerKeys;
-use crate::artifact::{Artifact, KeyKind, Malformed, Payload, SignedBy};
+use crate::artifact::{ArtifactParseError, ArtifactPayload, ArtifactSigner, KeyKind, SignedArtifact};
 use crate::forms;
 use crate::terms::{MAX_ENTRIES, Price};
 use crate::typed_data;
@@ -31,7 +31,7 @@ pub const MAX_SIGNATURES: usize = 4;
 
 /// The offer proves nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unproven {
+pub struct OfferProofError {
     /// `offer-invalid` or `offer-signer-unproven`; `record-pending` if the key is about to change.
     pub reason: Box<Reason>,
     /// Whether the result is open because the signer could not be determined.
@@ -41,7 +41,7 @@ pub struct Unproven {
 /// The contents of an offer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Offer {
+pub struct X402Offer {
     version: u64,
     resource_url: String,
     scheme: String,
@@ -57,26 +57,26 @@ pub struct Offer {
 /// The offers in the terms. Each is parsed once, and its signature is checked at most once, regardless of the number of
 /// entries.
 #[derive(Debug)]
-pub struct Offers(Vec<Result<OfferRead, Malformed>>);
+pub struct ParsedOffers(Vec<Result<ParsedOffer, ArtifactParseError>>);
 
 /// An offer with everything that does not depend on the price that it is compared with.
 #[derive(Debug)]
-struct OfferRead {
-    artifact: Artifact<Offer>,
+struct ParsedOffer {
+    artifact: SignedArtifact<X402Offer>,
     /// The resource it is for, if that is a URL.
     url: Option<Url>,
     /// Who signed it. An offer is about one network, so only one set of keys applies to it.
-    signed_by: OnceCell<SignedBy>,
+    signed_by: OnceCell<ArtifactSigner>,
 }
 
 /// The resources that an offer about an entry may be for: the URL that answered, and the entry's resource unless that
 /// is elsewhere. Sellers sign either of them.
 #[derive(Clone, Debug, Default)]
-pub struct Resources<'a>(Vec<(&'a str, Option<Url>)>);
+pub struct OfferResources<'a>(Vec<(&'a str, Option<Url>)>);
 
-impl<'a> Resources<'a> {
+impl<'a> OfferResources<'a> {
     /// The resources in `texts`.
-    pub fn of(texts: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn from_texts(texts: impl IntoIterator<Item = &'a str>) -> Self {
         Self(texts.into_iter().map(|text| (text, Url::parse(text).ok())).collect())
     }
 
@@ -86,13 +86,13 @@ impl<'a> Resources<'a> {
     }
 }
 
-impl Offers {
+impl ParsedOffers {
     /// Reads the first [`MAX_OFFERS`] of `offers`.
     pub fn read(offers: &[Value]) -> Self {
         let read = |offer: &Value| {
-            let artifact = Artifact::<Offer>::read(offer)?;
+            let artifact = SignedArtifact::<X402Offer>::read(offer)?;
             let url = Url::parse(&artifact.payload().resource_url).ok();
-            Ok(OfferRead { artifact, url, signed_by: OnceCell::new() })
+            Ok(ParsedOffer { artifact, url, signed_by: OnceCell::new() })
         };
         Self(offers.iter().take(MAX_OFFERS).map(read).collect())
     }
@@ -109,23 +109,23 @@ impl Offers {
     pub fn prove(
         &self,
         price: &Price,
-        resources: &Resources<'_>,
+        resources: &OfferResources<'_>,
         keys: &SignerKeys,
         now: Timestamp,
-    ) -> Option<Result<Option<Timestamp>, Unproven>> {
+    ) -> Option<Result<Option<Timestamp>, OfferProofError>> {
         let mut signatures = 0;
-        let mut weakest: Option<(Objection, usize)> = None;
+        let mut weakest: Option<(OfferObjection, usize)> = None;
         for (index, offer) in self.0.iter().enumerate() {
-            let objection = match stated(offer, price, resources, now) {
+            let objection = match matching_offer(offer, price, resources, now) {
                 Ok(None) => continue,
                 Ok(Some(_)) if signatures == MAX_SIGNATURES => break,
                 Ok(Some(offer)) => {
                     signatures += 1;
                     match offer.signed_by(keys) {
-                        SignedBy::Published => return Some(Ok(offer.artifact.payload().end())),
-                        SignedBy::Undecided => offer.undecided(keys),
-                        SignedBy::Stranger => Objection::Signer,
-                        SignedBy::Nobody => Objection::Signature,
+                        ArtifactSigner::Published => return Some(Ok(offer.artifact.payload().end())),
+                        ArtifactSigner::Undecided => offer.undecided(keys),
+                        ArtifactSigner::Stranger => OfferObjection::Signer,
+                        ArtifactSigner::Nobody => OfferObjection::Signature,
                     }
                 }
                 Err(objection) => objection,
@@ -135,55 +135,55 @@ impl Offers {
             }
         }
         let (objection, index) = weakest?;
-        let is_open = matches!(objection, Objection::Open(_));
-        Some(Err(Unproven { reason: objection.reason(index), is_open }))
+        let is_open = matches!(objection, OfferObjection::Open(_));
+        Some(Err(OfferProofError { reason: objection.reason(index), is_open }))
     }
 }
 
-impl OfferRead {
-    fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
+impl ParsedOffer {
+    fn signed_by(&self, keys: &SignerKeys) -> ArtifactSigner {
         // Recovering an ES256K signer costs twice as much, and no seller signs offers with it.
         let signed_by = || match (self.artifact.algorithm(), self.artifact.key_kind()) {
-            (Some(_), KeyKind::Address) => SignedBy::Undecided,
+            (Some(_), KeyKind::Address) => ArtifactSigner::Undecided,
             _ => self.artifact.signed_by(keys),
         };
         *self.signed_by.get_or_init(signed_by)
     }
 
     /// Why the signer is unknown.
-    fn undecided(&self, keys: &SignerKeys) -> Objection {
+    fn undecided(&self, keys: &SignerKeys) -> OfferObjection {
         match keys.unread.as_ref().filter(|_| self.artifact.key_kind() == KeyKind::Ed25519) {
-            Some(reason) => Objection::Open(reason.clone()),
-            None => Objection::Undecided,
+            Some(reason) => OfferObjection::Open(reason.clone()),
+            None => OfferObjection::Undecided,
         }
     }
 }
 
 /// The offer, if it states this price at this time. `None` if its scheme, network or asset differs.
-fn stated<'o>(
-    offer: &'o Result<OfferRead, Malformed>,
+fn matching_offer<'o>(
+    offer: &'o Result<ParsedOffer, ArtifactParseError>,
     price: &Price,
-    resources: &Resources<'_>,
+    resources: &OfferResources<'_>,
     now: Timestamp,
-) -> Result<Option<&'o OfferRead>, Objection> {
-    let read = offer.as_ref().map_err(|error| Objection::Form(error.to_string()))?;
+) -> Result<Option<&'o ParsedOffer>, OfferObjection> {
+    let read = offer.as_ref().map_err(|error| OfferObjection::Form(error.to_string()))?;
     let offer = read.artifact.payload();
     if !offer.is_about(price) {
         return Ok(None);
     }
     let is_of_these_terms = resources.has(&offer.resource_url, read.url.as_ref()) && offer.states(price);
     if !is_of_these_terms && !mutant!("offers-of-other-terms") {
-        return Err(Objection::Terms);
+        return Err(OfferObjection::Terms);
     }
     if offer.has_ended(now) && !mutant!("offers-never-end") {
-        return Err(Objection::Ended);
+        return Err(OfferObjection::Ended);
     }
     Ok(Some(read))
 }
 
 /// An objection to an offer. Weakest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Objection {
+enum OfferObjection {
     /// A published key may have signed it, but could not be determined.
     Open(Box<Reason>),
     /// Anyone may have signed it.
@@ -195,7 +195,7 @@ enum Objection {
     Form(String),
 }
 
-impl Objection {
+impl OfferObjection {
     const fn rank(&self) -> u8 {
         match self {
             Self::Open(_) => 0,
@@ -210,37 +210,38 @@ impl Objection {
 
     /// Converts the objection to the offer at `index` into a reason.
     fn reason(self, index: usize) -> Box<Reason> {
-        let invalid = |message: &str| Reason::new(Code::OfferInvalid).message(message);
+        let invalid = |message: &str| Reason::new(ReasonCode::OfferInvalid).message(message);
         let reason = match self {
             Self::Open(reason) => *reason,
             Self::Undecided => {
                 let cause = "an algorithm of which no key can be published, a contract wallet's signature, which only the chain can \
                              check, or this build checks none";
                 let message = "The offer's signer cannot be verified here.";
-                Reason::new(Code::OfferSignerUnproven).message(message).observed(cause)
+                Reason::new(ReasonCode::OfferSignerUnproven).message(message).observed(cause)
             }
-            Self::Signer => Reason::new(Code::OfferSignerUnproven),
+            Self::Signer => Reason::new(ReasonCode::OfferSignerUnproven),
             Self::Signature => invalid("No key can have made the offer's signature."),
             Self::Ended => invalid("The offer has expired."),
             Self::Terms => invalid("The offer's terms differ from the entry."),
             Self::Form(cause) => invalid("The offer cannot be read.").observed(cause),
         };
-        Box::new(reason.at(format!("/extensions/offer-receipt/info/offers/{index}")))
+        Box::new(reason.at_place(format!("/extensions/offer-receipt/info/offers/{index}")))
     }
 }
 
-impl Offer {
+impl X402Offer {
     /// Whether it has the scheme, network and asset of the price.
     fn is_about(&self, price: &Price) -> bool {
         // Every price uses the scheme `exact`.
         self.scheme == "exact"
             && self.network == price.network.as_str()
-            && forms::address(&self.asset) == Some(price.asset)
+            && forms::parse_address(&self.asset) == Some(price.asset)
     }
 
     /// Whether it also states the payee and the amount of the price.
     fn states(&self, price: &Price) -> bool {
-        forms::address(&self.pay_to) == Some(price.pay_to) && forms::amount(&self.amount) == Some(price.amount)
+        forms::parse_address(&self.pay_to) == Some(price.pay_to)
+            && forms::parse_amount(&self.amount) == Some(price.amount)
     }
 
     fn has_ended(&self, now: Timestamp) -> bool {
@@ -254,7 +255,7 @@ impl Offer {
     }
 }
 
-impl Payload for Offer {
+impl ArtifactPayload for X402Offer {
     fn version(&self) -> u64 {
         self.version
     }

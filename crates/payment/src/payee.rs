@@ -2,24 +2,24 @@
 
 use alloy_primitives::{Address, U256};
 use clresolve_core::payment::CoinType;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_verdict::published::{Published, PublishedRecord};
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_verdict::published::{PaymentRecordStatus, PublishedPayments};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::network::Network;
-use crate::offer::{Offers, Resources, SignerKeys};
+use crate::network::Caip2Network;
+use crate::offer::{OfferResources, ParsedOffers, SignerKeys};
 use crate::terms::Price;
 
 /// Everything known about a name's payees on one network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Payees {
+pub struct NetworkPayees {
     /// The payees that the operator configured for the agent.
     pub configured: Vec<Address>,
     /// The address record for the network.
-    pub record: Claim,
+    pub record: PayeeClaim,
     /// The wallet of the name's ERC-8004 registration on the network.
-    pub registration: Claim,
+    pub registration: PayeeClaim,
     /// The owner of that registration, if it was read. Paying the owner is neither proven nor contradicted.
     pub registration_owner: Option<Address>,
     /// Published keys that sign offers.
@@ -28,43 +28,47 @@ pub struct Payees {
 
 /// The claim of one source about the payee.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Claim {
+pub enum PayeeClaim {
     /// There is no claim, or the source was not asked.
     #[default]
     None,
     /// The payee is this address.
-    Is(Address, ClaimSource),
+    Is(Address, PayeeClaimSource),
     /// The claim is undecided: `record-pending`, or `payee-unproven` with the cause.
     Undecided(Box<Reason>),
 }
 
-impl Claim {
+impl PayeeClaim {
     /// The claim of the address records for a network: the record of its own coin type, else the default record for all
     /// EVM chains (ENSIP-19). A stored zero address means that nobody is paid there; it is not replaced by the default.
-    pub fn of_records(published: &Published, network: &Network) -> Self {
-        let own = network.chain_id().and_then(CoinType::of_chain);
+    pub fn from_records(published: &PublishedPayments, network: &Caip2Network) -> Self {
+        let own = network.chain_id().and_then(CoinType::for_chain);
         for coin in own.into_iter().chain([CoinType::EVM_DEFAULT]) {
             match published.address(coin) {
-                PublishedRecord::Settled(Some(address)) => return Self::Is(address, ClaimSource::Record(coin)),
-                PublishedRecord::Settled(None) if clresolve_core::mutant!("zero-asks-the-default") => {}
-                PublishedRecord::Settled(None) => return Self::None,
-                PublishedRecord::Absent => {}
-                PublishedRecord::Pending { .. } => return Self::open(Code::RecordPending, coin, None),
-                PublishedRecord::Malformed(bytes) => {
-                    return Self::open(Code::PayeeUnproven, coin, Some(bytes.to_string()));
+                PaymentRecordStatus::Settled(Some(address)) => {
+                    return Self::Is(address, PayeeClaimSource::Record(coin));
                 }
-                PublishedRecord::Failed(cause) => {
-                    return Self::open(Code::PayeeUnproven, coin, Some(cause.to_string()));
+                PaymentRecordStatus::Settled(None) if clresolve_core::mutant!("zero-asks-the-default") => {}
+                PaymentRecordStatus::Settled(None) => return Self::None,
+                PaymentRecordStatus::Absent => {}
+                PaymentRecordStatus::Pending { .. } => {
+                    return Self::undecided_record(ReasonCode::RecordPending, coin, None);
+                }
+                PaymentRecordStatus::Malformed(bytes) => {
+                    return Self::undecided_record(ReasonCode::PayeeUnproven, coin, Some(bytes.to_string()));
+                }
+                PaymentRecordStatus::Failed(cause) => {
+                    return Self::undecided_record(ReasonCode::PayeeUnproven, coin, Some(cause.to_string()));
                 }
                 // If the network's own record is unknown, the default does not apply either.
-                PublishedRecord::NotAsked => return Self::None,
+                PaymentRecordStatus::NotAsked => return Self::None,
             }
         }
         Self::None
     }
 
-    fn open(code: Code, coin: CoinType, observed: Option<String>) -> Self {
-        let reason = Reason::new(code).at(format!("addr({coin})"));
+    fn undecided_record(code: ReasonCode, coin: CoinType, observed: Option<String>) -> Self {
+        let reason = Reason::new(code).at_place(format!("addr({coin})"));
         Self::Undecided(Box::new(match observed {
             Some(observed) => reason.observed(observed),
             None => reason,
@@ -74,16 +78,16 @@ impl Claim {
 
 /// The source of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClaimSource {
+pub enum PayeeClaimSource {
     /// The name's address record of this coin type.
     Record(CoinType),
     /// The entry of the ERC-8004 registry on the network.
-    Registration(Box<RegistrationSource>),
+    Registration(Box<Erc8004WalletSource>),
 }
 
 /// The entry of an ERC-8004 registry from which a wallet was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegistrationSource {
+pub struct Erc8004WalletSource {
     /// The agent's number in the registry.
     pub agent: U256,
     /// The height of the registry's block at which it was read.
@@ -95,7 +99,7 @@ pub struct RegistrationSource {
 /// How an address is proven to be the agent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ProvenBy {
+pub enum PayeeProofMethod {
     /// The configuration lists it.
     Configured,
     /// It is the name's address record for the network, or the ENSIP-19 default.
@@ -106,7 +110,7 @@ pub enum ProvenBy {
     Offer,
 }
 
-impl ProvenBy {
+impl PayeeProofMethod {
     /// The serialized form.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -120,14 +124,14 @@ impl ProvenBy {
 
 /// A payee that is proven to be the agent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proven {
+pub struct ProvenPayee {
     /// How it is proven.
-    pub by: ProvenBy,
+    pub by: PayeeProofMethod,
     /// When the proof expires. `None`: with the verdict.
     pub until: Option<Timestamp>,
 }
 
-impl Payees {
+impl NetworkPayees {
     /// Proves that `price.pay_to` is the agent's, using the name's claims or an offer for one of `resources`.
     ///
     /// # Errors
@@ -135,86 +139,87 @@ impl Payees {
     pub fn prove(
         &self,
         price: &Price,
-        offers: &Offers,
-        resources: &Resources<'_>,
+        offers: &ParsedOffers,
+        resources: &OfferResources<'_>,
         now: Timestamp,
-    ) -> Result<Proven, Vec<Reason>> {
-        if let Some(reason) = nobody(price) {
+    ) -> Result<ProvenPayee, Vec<Reason>> {
+        if let Some(reason) = unowned_address_reason(price) {
             return Err(vec![reason]);
         }
-        if let Some(proven) = self.named(price.pay_to) {
+        if let Some(proven) = self.prove_without_offer(price.pay_to) {
             return Ok(proven);
         }
         let mut objections = Vec::new();
         let mut may_be_offered = false;
         match offers.prove(price, resources, &self.signers, now) {
-            Some(Ok(until)) => return Ok(Proven { by: ProvenBy::Offer, until }),
+            Some(Ok(until)) => return Ok(ProvenPayee { by: PayeeProofMethod::Offer, until }),
             Some(Err(unproven)) => {
                 may_be_offered = unproven.is_open;
                 objections.push(*unproven.reason);
             }
             None => {}
         }
-        let undecided: Vec<_> = [&self.record, &self.registration].into_iter().filter_map(Claim::undecided).collect();
+        let undecided: Vec<_> =
+            [&self.record, &self.registration].into_iter().filter_map(PayeeClaim::undecided_reason).collect();
         // A different address is no contradiction while an undecided source may still prove this one.
         let is_open = may_be_offered || !undecided.is_empty() || self.registration_owner == Some(price.pay_to);
         objections.extend(undecided);
-        let others = self.others();
+        let others = self.known_addresses();
         if !others.is_empty() && !is_open {
             let expected = others.iter().map(Address::to_string).collect::<Vec<_>>().join(", ");
             objections.push(mismatch(price).expected(expected));
         } else if objections.is_empty() {
-            objections.push(Reason::new(Code::PayeeUnproven).observed(price.pay_to.to_string()));
+            objections.push(Reason::new(ReasonCode::PayeeUnproven).observed(price.pay_to.to_string()));
         }
         Err(objections)
     }
 
     /// How the address is proven without an offer.
-    fn named(&self, address: Address) -> Option<Proven> {
-        let lasting = |by| Some(Proven { by, until: None });
+    fn prove_without_offer(&self, address: Address) -> Option<ProvenPayee> {
+        let lasting = |by| Some(ProvenPayee { by, until: None });
         if clresolve_core::mutant!("any-payee") {
-            return lasting(ProvenBy::Addr);
+            return lasting(PayeeProofMethod::Addr);
         }
         if self.configured.contains(&address) {
-            return lasting(ProvenBy::Configured);
+            return lasting(PayeeProofMethod::Configured);
         }
         if self.record.address() == Some(address) {
-            return lasting(ProvenBy::Addr);
+            return lasting(PayeeProofMethod::Addr);
         }
         match &self.registration {
-            Claim::Is(known, ClaimSource::Registration(read)) if *known == address => {
-                Some(Proven { by: ProvenBy::Erc8004, until: Some(read.until) })
+            PayeeClaim::Is(known, PayeeClaimSource::Registration(read)) if *known == address => {
+                Some(ProvenPayee { by: PayeeProofMethod::Erc8004, until: Some(read.until) })
             }
             _ => None,
         }
     }
 
     /// Every address that the configuration or the name specifies.
-    pub fn others(&self) -> Vec<Address> {
-        let claimed = [&self.record, &self.registration].into_iter().filter_map(Claim::address);
+    pub fn known_addresses(&self) -> Vec<Address> {
+        let claimed = [&self.record, &self.registration].into_iter().filter_map(PayeeClaim::address);
         self.configured.iter().copied().chain(claimed).collect()
     }
 
     /// Describes the proof in words. `anchor` is the block of the name's records.
-    pub fn provenance(&self, by: ProvenBy, network: &Network, anchor: Option<u64>) -> String {
+    pub fn provenance(&self, by: PayeeProofMethod, network: &Caip2Network, anchor: Option<u64>) -> String {
         let at = |words: &str| match anchor {
             Some(block) => format!("proven by {words} at block {block}"),
             None => format!("proven by {words}"),
         };
         match (by, &self.registration) {
-            (ProvenBy::Configured, _) => "proven by the configuration".to_owned(),
-            (ProvenBy::Addr, _) => at("addr(name)"),
-            (ProvenBy::Erc8004, Claim::Is(_, ClaimSource::Registration(read))) => {
-                let RegistrationSource { agent, block, .. } = &**read;
+            (PayeeProofMethod::Configured, _) => "proven by the configuration".to_owned(),
+            (PayeeProofMethod::Addr, _) => at("addr(name)"),
+            (PayeeProofMethod::Erc8004, PayeeClaim::Is(_, PayeeClaimSource::Registration(read))) => {
+                let Erc8004WalletSource { agent, block, .. } = &**read;
                 format!("proven by agent {agent} of the ERC-8004 registry on {network} at its block {block}")
             }
-            (ProvenBy::Erc8004, _) => at("its ERC-8004 registration"),
-            (ProvenBy::Offer, _) => at("an offer that a key of the name has signed"),
+            (PayeeProofMethod::Erc8004, _) => at("its ERC-8004 registration"),
+            (PayeeProofMethod::Offer, _) => at("an offer that a key of the name has signed"),
         }
     }
 }
 
-impl Claim {
+impl PayeeClaim {
     const fn address(&self) -> Option<Address> {
         match self {
             Self::Is(address, _) => Some(*address),
@@ -222,7 +227,7 @@ impl Claim {
         }
     }
 
-    fn undecided(&self) -> Option<Reason> {
+    fn undecided_reason(&self) -> Option<Reason> {
         match self {
             Self::Undecided(reason) => Some((**reason).clone()),
             Self::None | Self::Is(..) => None,
@@ -231,19 +236,19 @@ impl Claim {
 }
 
 /// Rejects addresses that nobody owns: zero, and the asset itself.
-fn nobody(price: &Price) -> Option<Reason> {
+fn unowned_address_reason(price: &Price) -> Option<Reason> {
     let is_nobody = price.pay_to.is_zero() || price.pay_to == price.asset;
     (is_nobody && !clresolve_core::mutant!("the-asset-is-paid"))
         .then(|| mismatch(price).message("The terms pay the zero address, or the asset itself."))
 }
 
 fn mismatch(price: &Price) -> Reason {
-    Reason::new(Code::PayeeMismatch).observed(price.pay_to.to_string())
+    Reason::new(ReasonCode::PayeeMismatch).observed(price.pay_to.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use clresolve_jose::SigningKey;
+    use clresolve_jose::Ed25519SigningKey;
     use serde_json::json;
 
     use super::*;
@@ -254,15 +259,15 @@ mod tests {
     const OTHER: Address = Address::repeat_byte(8);
     const UNTIL: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn registered(wallet: Address) -> Claim {
-        let read = RegistrationSource { agent: U256::from(22), block: 5, until: UNTIL };
-        Claim::Is(wallet, ClaimSource::Registration(Box::new(read)))
+    fn registered(wallet: Address) -> PayeeClaim {
+        let read = Erc8004WalletSource { agent: U256::from(22), block: 5, until: UNTIL };
+        PayeeClaim::Is(wallet, PayeeClaimSource::Registration(Box::new(read)))
     }
 
-    fn paid_to(payees: &Payees, address: Address) -> Result<Proven, Vec<Code>> {
+    fn paid_to(payees: &NetworkPayees, address: Address) -> Result<ProvenPayee, Vec<ReasonCode>> {
         let price = Price { pay_to: address, ..price() };
         let codes = |reasons: Vec<Reason>| reasons.into_iter().map(|reason| reason.code).collect();
-        payees.prove(&price, &Offers::read(&[]), &Resources::default(), Timestamp::UNIX_EPOCH).map_err(codes)
+        payees.prove(&price, &ParsedOffers::read(&[]), &OfferResources::default(), Timestamp::UNIX_EPOCH).map_err(codes)
     }
 
     /// The claim of one source about [`WALLET`].
@@ -277,19 +282,19 @@ mod tests {
 
     const SAYINGS: [Says; 4] = [Says::Nothing, Says::This, Says::Another, Says::Doubtful];
 
-    fn claim(says: Says, doubt: Code, source: impl FnOnce(Address) -> Claim) -> Claim {
+    fn claim(says: Says, doubt: ReasonCode, source: impl FnOnce(Address) -> PayeeClaim) -> PayeeClaim {
         match says {
-            Says::Nothing => Claim::None,
+            Says::Nothing => PayeeClaim::None,
             Says::This => source(WALLET),
             Says::Another => source(OTHER),
-            Says::Doubtful => Claim::Undecided(Box::new(Reason::new(doubt))),
+            Says::Doubtful => PayeeClaim::Undecided(Box::new(Reason::new(doubt))),
         }
     }
 
     /// A signed offer for the price. `Another` pays someone else: same scheme, network and asset, but different terms.
-    fn offers(says: Says, own: &SigningKey, stranger: &SigningKey) -> Offers {
+    fn offers(says: Says, own: &Ed25519SigningKey, stranger: &Ed25519SigningKey) -> ParsedOffers {
         let (pay_to, key) = match says {
-            Says::Nothing => return Offers::read(&[]),
+            Says::Nothing => return ParsedOffers::read(&[]),
             Says::This => (WALLET, own),
             Says::Another => (OTHER, own),
             Says::Doubtful => (WALLET, stranger),
@@ -300,13 +305,17 @@ mod tests {
             "asset": price.asset.to_string(), "payTo": pay_to.to_string(), "amount": price.amount.to_string(),
         });
         let header = json!({"alg": "EdDSA", "kid": "did:web:a.example#1"});
-        Offers::read(&[jws_offer(&header, &payload, key)])
+        ParsedOffers::read(&[jws_offer(&header, &payload, key)])
     }
 
     /// The expected result for these claims: one source that names the payee suffices, otherwise each source raises its
     /// objection.
-    fn expected(record: Says, registration: Says, offer: Says) -> Result<ProvenBy, Vec<Code>> {
-        let sources = [(record, ProvenBy::Addr), (registration, ProvenBy::Erc8004), (offer, ProvenBy::Offer)];
+    fn expected(record: Says, registration: Says, offer: Says) -> Result<PayeeProofMethod, Vec<ReasonCode>> {
+        let sources = [
+            (record, PayeeProofMethod::Addr),
+            (registration, PayeeProofMethod::Erc8004),
+            (offer, PayeeProofMethod::Offer),
+        ];
         if let Some((_, by)) = sources.into_iter().find(|(says, _)| *says == Says::This) {
             return Ok(by);
         }
@@ -314,102 +323,117 @@ mod tests {
         // An undecided source may still name the payee.
         let is_contradicted = others.contains(&Says::Another) && !others.contains(&Says::Doubtful);
         let objections = [
-            (offer == Says::Another, Code::OfferInvalid),
-            (offer == Says::Doubtful, Code::OfferSignerUnproven),
-            (record == Says::Doubtful, Code::RecordPending),
-            (registration == Says::Doubtful, Code::PayeeUnproven),
-            (is_contradicted, Code::PayeeMismatch),
-            ([record, registration, offer] == [Says::Nothing; 3], Code::PayeeUnproven),
+            (offer == Says::Another, ReasonCode::OfferInvalid),
+            (offer == Says::Doubtful, ReasonCode::OfferSignerUnproven),
+            (record == Says::Doubtful, ReasonCode::RecordPending),
+            (registration == Says::Doubtful, ReasonCode::PayeeUnproven),
+            (is_contradicted, ReasonCode::PayeeMismatch),
+            ([record, registration, offer] == [Says::Nothing; 3], ReasonCode::PayeeUnproven),
         ];
         Err(objections.into_iter().filter_map(|(is_said, code)| is_said.then_some(code)).collect())
     }
 
     #[test]
     fn a_registered_wallet_is_proven_until_its_reading_ends() {
-        let payees = Payees { registration: registered(WALLET), ..Payees::default() };
-        assert_eq!(paid_to(&payees, WALLET), Ok(Proven { by: ProvenBy::Erc8004, until: Some(UNTIL) }));
-        assert_eq!(paid_to(&payees, OTHER), Err(vec![Code::PayeeMismatch]));
-        let network: Network = "eip155:8453".parse().expect("a CAIP-2 identifier");
+        let payees = NetworkPayees { registration: registered(WALLET), ..NetworkPayees::default() };
+        assert_eq!(paid_to(&payees, WALLET), Ok(ProvenPayee { by: PayeeProofMethod::Erc8004, until: Some(UNTIL) }));
+        assert_eq!(paid_to(&payees, OTHER), Err(vec![ReasonCode::PayeeMismatch]));
+        let network: Caip2Network = "eip155:8453".parse().expect("a CAIP-2 identifier");
         let said = "proven by agent 22 of the ERC-8004 registry on eip155:8453 at its block 5";
-        assert_eq!(payees.provenance(ProvenBy::Erc8004, &network, Some(9)), said);
+        assert_eq!(payees.provenance(PayeeProofMethod::Erc8004, &network, Some(9)), said);
     }
 
     #[test]
     fn an_address_record_needs_no_registration() {
         let coin = CoinType::EVM_DEFAULT;
-        let record = Claim::Is(WALLET, ClaimSource::Record(coin));
+        let record = PayeeClaim::Is(WALLET, PayeeClaimSource::Record(coin));
         for registration in [registered(WALLET), registered(OTHER)] {
-            let payees = Payees { record: record.clone(), registration, ..Payees::default() };
-            assert_eq!(paid_to(&payees, WALLET), Ok(Proven { by: ProvenBy::Addr, until: None }));
+            let payees = NetworkPayees { record: record.clone(), registration, ..NetworkPayees::default() };
+            assert_eq!(paid_to(&payees, WALLET), Ok(ProvenPayee { by: PayeeProofMethod::Addr, until: None }));
         }
-        let payees = Payees { record, registration: registered(OTHER), ..Payees::default() };
-        assert_eq!(paid_to(&payees, OTHER).map(|proven| proven.by), Ok(ProvenBy::Erc8004));
+        let payees = NetworkPayees { record, registration: registered(OTHER), ..NetworkPayees::default() };
+        assert_eq!(paid_to(&payees, OTHER).map(|proven| proven.by), Ok(PayeeProofMethod::Erc8004));
     }
 
     /// Address record, registration and offer: each silent, for the payee, for another, or undecided.
     #[test]
     fn one_source_that_names_the_payee_is_enough_and_each_other_says_what_it_has_against_it() {
-        let (own, stranger) = (SigningKey::generate().expect("a key"), SigningKey::generate().expect("a key"));
-        let signers = SignerKeys { ed25519: vec![own.public().clone()], ..SignerKeys::default() };
+        let (own, stranger) =
+            (Ed25519SigningKey::generate().expect("a key"), Ed25519SigningKey::generate().expect("a key"));
+        let signers = SignerKeys { ed25519: vec![own.public_key().clone()], ..SignerKeys::default() };
         let price = Price { pay_to: WALLET, ..price() };
         for (record, registration, offer) in
             SAYINGS.into_iter().flat_map(|a| SAYINGS.into_iter().flat_map(move |b| SAYINGS.map(|c| (a, b, c))))
         {
-            let source = ClaimSource::Record(CoinType::EVM_DEFAULT);
-            let payees = Payees {
+            let source = PayeeClaimSource::Record(CoinType::EVM_DEFAULT);
+            let payees = NetworkPayees {
                 configured: Vec::new(),
-                record: claim(record, Code::RecordPending, |address| Claim::Is(address, source)),
-                registration: claim(registration, Code::PayeeUnproven, registered),
+                record: claim(record, ReasonCode::RecordPending, |address| PayeeClaim::Is(address, source)),
+                registration: claim(registration, ReasonCode::PayeeUnproven, registered),
                 registration_owner: None,
                 signers: signers.clone(),
             };
-            let found =
-                payees.prove(&price, &offers(offer, &own, &stranger), &Resources::of([URL]), Timestamp::UNIX_EPOCH);
+            let found = payees.prove(
+                &price,
+                &offers(offer, &own, &stranger),
+                &OfferResources::from_texts([URL]),
+                Timestamp::UNIX_EPOCH,
+            );
             let codes = |reasons: Vec<Reason>| reasons.into_iter().map(|reason| reason.code).collect();
             let found = found.map(|proven| proven.by).map_err(codes);
             let said = format!("addr {record:?}, erc8004 {registration:?}, offer {offer:?}");
             assert_eq!(found, expected(record, registration, offer), "{said}");
-            let configured = Payees { configured: vec![OTHER, WALLET], ..payees };
-            let by =
-                configured.prove(&price, &offers(offer, &own, &stranger), &Resources::of([URL]), Timestamp::UNIX_EPOCH);
-            assert_eq!(by.map(|proven| proven.by), Ok(ProvenBy::Configured), "{said}");
+            let configured = NetworkPayees { configured: vec![OTHER, WALLET], ..payees };
+            let by = configured.prove(
+                &price,
+                &offers(offer, &own, &stranger),
+                &OfferResources::from_texts([URL]),
+                Timestamp::UNIX_EPOCH,
+            );
+            assert_eq!(by.map(|proven| proven.by), Ok(PayeeProofMethod::Configured), "{said}");
         }
     }
 
     /// Absence, contradiction and "could not ask" are different results.
     #[test]
     fn an_offer_by_a_key_that_was_not_read_contradicts_no_address() {
-        let own = SigningKey::generate().expect("a key");
+        let own = Ed25519SigningKey::generate().expect("a key");
         let price = Price { pay_to: WALLET, ..price() };
-        let codes = |code: Option<Code>, says: Says| {
+        let codes = |code: Option<ReasonCode>, says: Says| {
             let unread = code.map(|code| Box::new(Reason::new(code)));
             let signers = SignerKeys { unread, ..SignerKeys::default() };
-            let record = Claim::Is(OTHER, ClaimSource::Record(CoinType::EVM_DEFAULT));
-            let payees = Payees { configured: vec![OTHER], record, signers, ..Payees::default() };
-            let found = payees.prove(&price, &offers(says, &own, &own), &Resources::of([URL]), Timestamp::UNIX_EPOCH);
+            let record = PayeeClaim::Is(OTHER, PayeeClaimSource::Record(CoinType::EVM_DEFAULT));
+            let payees = NetworkPayees { configured: vec![OTHER], record, signers, ..NetworkPayees::default() };
+            let found = payees.prove(
+                &price,
+                &offers(says, &own, &own),
+                &OfferResources::from_texts([URL]),
+                Timestamp::UNIX_EPOCH,
+            );
             found.expect_err("nothing proves it").into_iter().map(|reason| reason.code).collect::<Vec<_>>()
         };
-        for unread in [Code::RecordPending, Code::OfferSignerUnproven] {
+        for unread in [ReasonCode::RecordPending, ReasonCode::OfferSignerUnproven] {
             assert_eq!(codes(Some(unread), Says::This), [unread]);
-            assert_eq!(codes(Some(unread), Says::Another), [Code::OfferInvalid, Code::PayeeMismatch]);
-            assert_eq!(codes(Some(unread), Says::Nothing), [Code::PayeeMismatch]);
+            assert_eq!(codes(Some(unread), Says::Another), [ReasonCode::OfferInvalid, ReasonCode::PayeeMismatch]);
+            assert_eq!(codes(Some(unread), Says::Nothing), [ReasonCode::PayeeMismatch]);
         }
-        assert_eq!(codes(None, Says::This), [Code::OfferSignerUnproven, Code::PayeeMismatch]);
+        assert_eq!(codes(None, Says::This), [ReasonCode::OfferSignerUnproven, ReasonCode::PayeeMismatch]);
     }
 
     /// A configured address has no block.
     #[test]
     fn only_what_was_read_of_the_chain_is_proven_at_a_block() {
-        let network: Network = "eip155:8453".parse().expect("a CAIP-2 identifier");
-        let said = |by| Payees::default().provenance(by, &network, Some(9));
-        assert_eq!(said(ProvenBy::Configured), "proven by the configuration");
-        assert_eq!(said(ProvenBy::Addr), "proven by addr(name) at block 9");
+        let network: Caip2Network = "eip155:8453".parse().expect("a CAIP-2 identifier");
+        let said = |by| NetworkPayees::default().provenance(by, &network, Some(9));
+        assert_eq!(said(PayeeProofMethod::Configured), "proven by the configuration");
+        assert_eq!(said(PayeeProofMethod::Addr), "proven by addr(name) at block 9");
     }
 
     #[test]
     fn a_registration_that_was_not_decided_is_said() {
-        let reason = Reason::new(Code::PayeeUnproven).observed("no answer in time");
-        let payees = Payees { registration: Claim::Undecided(Box::new(reason)), ..Payees::default() };
-        assert_eq!(paid_to(&payees, WALLET), Err(vec![Code::PayeeUnproven]));
+        let reason = Reason::new(ReasonCode::PayeeUnproven).observed("no answer in time");
+        let payees =
+            NetworkPayees { registration: PayeeClaim::Undecided(Box::new(reason)), ..NetworkPayees::default() };
+        assert_eq!(paid_to(&payees, WALLET), Err(vec![ReasonCode::PayeeUnproven]));
     }
 }

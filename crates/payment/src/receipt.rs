@@ -3,25 +3,25 @@
 
 use alloy_primitives::{Address, B256, U256};
 use alloy_sol_types::SolStruct as _;
-use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::verdict::canonical_digest;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::artifact::{Artifact, Payload};
+use crate::artifact::{ArtifactPayload, SignedArtifact};
 use crate::forms;
-use crate::network::Network;
-use crate::route::behind_proxy;
+use crate::network::Caip2Network;
+use crate::route::https_url_behind_proxy;
 use crate::typed_data;
 
 /// A receipt with its signature.
-pub type SignedReceipt = Artifact<Receipt>;
+pub type SignedX402Receipt = SignedArtifact<X402Receipt>;
 
 /// The contents of a receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Receipt {
+pub struct X402Receipt {
     version: u64,
     /// The network of the payment (CAIP-2).
     pub network: String,
@@ -38,7 +38,7 @@ pub struct Receipt {
 
 /// The facts about a [`Purchase`](crate::settlement::Purchase) with which a receipt is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bought {
+pub struct PurchaseFacts {
     /// SHA-256 of the RFC 8785 form of the decision document. The document's own `id` is only a claim.
     pub decision: String,
     /// The agent in the decision.
@@ -46,14 +46,14 @@ pub struct Bought {
     /// The verb in the decision.
     pub verb: String,
     /// The network of the payment, if there was only one choice.
-    pub network: Option<Network>,
+    pub network: Option<Caip2Network>,
     /// The URL behind the agent's entry. Only origin and path are compared.
     pub url: Url,
     /// The payer, if known.
     pub payer: Option<Address>,
 }
 
-impl Receipt {
+impl X402Receipt {
     /// SHA-256 of the RFC 8785 form of the payload: `sha256:` and hexadecimal digits. An undisclosed transaction is an
     /// empty string, as in the signed payload.
     pub fn digest(&self) -> String {
@@ -62,28 +62,28 @@ impl Receipt {
 
     /// Why the receipt does not belong to this purchase: its network, URL or payer differs. `None` if there is no
     /// objection.
-    pub fn objection(&self, bought: &Bought) -> Option<Box<Reason>> {
+    pub fn purchase_objection(&self, bought: &PurchaseFacts) -> Option<Box<Reason>> {
         let network = bought.network.as_ref().filter(|network| self.network != network.as_str());
         if let Some(network) = network.filter(|_| !clresolve_core::mutant!("receipts-of-any-purchase")) {
-            return Some(differs("/payload/network", network, &self.network));
+            return Some(mismatch_reason("/payload/network", network, &self.network));
         }
-        let stated = forms::address(&self.payer);
+        let stated = forms::parse_address(&self.payer);
         let payer = bought.payer.filter(|payer| stated != Some(*payer));
         if let Some(payer) = payer.filter(|_| !clresolve_core::mutant!("receipts-of-any-payer")) {
-            let reason = differs("/payload/payer", payer, &self.payer);
+            let reason = mismatch_reason("/payload/payer", payer, &self.payer);
             // A payer that is not an address may stand for any address.
-            let effect = if stated.is_some() { reason.effect } else { Effect::Unknown };
+            let effect = if stated.is_some() { reason.effect } else { ReasonEffect::Unknown };
             return Some(Box::new(Reason { effect, ..*reason }));
         }
         let is_same = |url: &Url| url.origin() == bought.url.origin() && url.path() == bought.url.path();
-        let over_tls = || behind_proxy(&self.resource_url).and_then(|url| Url::parse(&url).ok());
+        let over_tls = || https_url_behind_proxy(&self.resource_url).and_then(|url| Url::parse(&url).ok());
         match self.url() {
             Some(url) if is_same(&url) || over_tls().is_some_and(|url| is_same(&url)) => None,
-            Some(_) => Some(differs("/payload/resourceUrl", &bought.url, &self.resource_url)),
+            Some(_) => Some(mismatch_reason("/payload/resourceUrl", &bought.url, &self.resource_url)),
             // An MCP resource has no web location that could be compared.
             None => Some(Box::new(Reason {
-                effect: Effect::Unknown,
-                ..*differs("/payload/resourceUrl", &bought.url, &self.resource_url)
+                effect: ReasonEffect::Unknown,
+                ..*mismatch_reason("/payload/resourceUrl", &bought.url, &self.resource_url)
             })),
         }
     }
@@ -94,12 +94,12 @@ impl Receipt {
     }
 }
 
-fn differs(place: &str, expected: impl ToString, observed: &str) -> Box<Reason> {
-    let reason = Reason::new(Code::ReceiptRequestMismatch).at(place);
+fn mismatch_reason(place: &str, expected: impl ToString, observed: &str) -> Box<Reason> {
+    let reason = Reason::new(ReasonCode::ReceiptRequestMismatch).at_place(place);
     Box::new(reason.expected(expected.to_string()).observed(excerpt(observed)))
 }
 
-impl Payload for Receipt {
+impl ArtifactPayload for X402Receipt {
     fn version(&self) -> u64 {
         self.version
     }
@@ -122,7 +122,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::artifact::{SignedBy, SignerKeys};
+    use crate::artifact::{ArtifactSigner, SignerKeys};
     use crate::testing::{PAYEE, PAYER, address_of, sign};
 
     fn payload() -> Value {
@@ -137,25 +137,25 @@ mod tests {
     }
 
     fn hash(payload: &Value) -> B256 {
-        serde_json::from_value::<Receipt>(payload.clone()).unwrap().signing_hash()
+        serde_json::from_value::<X402Receipt>(payload.clone()).unwrap().signing_hash()
     }
 
     #[test]
     fn a_receipt_is_signed_by_whom_the_name_publishes() {
         let signed_by = |receipt: &Value, address| {
             let keys = SignerKeys { addresses: vec![address], ..SignerKeys::default() };
-            SignedReceipt::read(receipt).unwrap().signed_by(&keys)
+            SignedX402Receipt::read(receipt).unwrap().signed_by(&keys)
         };
         let receipt = signed(&payload(), hash(&payload()));
-        assert_eq!(signed_by(&receipt, address_of(PAYEE)), SignedBy::Published);
-        assert_eq!(signed_by(&receipt, address_of(PAYER)), SignedBy::Stranger);
+        assert_eq!(signed_by(&receipt, address_of(PAYEE)), ArtifactSigner::Published);
+        assert_eq!(signed_by(&receipt, address_of(PAYER)), ArtifactSigner::Stranger);
         let mut changed = receipt.clone();
         changed["payload"]["transaction"] = "0xab".into();
-        assert_eq!(signed_by(&changed, address_of(PAYEE)), SignedBy::Stranger);
+        assert_eq!(signed_by(&changed, address_of(PAYEE)), ArtifactSigner::Stranger);
         let mut short = payload();
         short.as_object_mut().unwrap().remove("transaction");
         let receipt = signed(&short, hash(&payload()));
-        assert_eq!(signed_by(&receipt, address_of(PAYEE)), SignedBy::Published, "absent is empty");
+        assert_eq!(signed_by(&receipt, address_of(PAYEE)), ArtifactSigner::Published, "absent is empty");
     }
 
     #[test]
@@ -173,13 +173,13 @@ mod tests {
         assert_eq!(message.eip712_signing_hash(&typed_data::RECEIPTS), hash(&payload));
         let elsewhere = signed(&payload, message.eip712_signing_hash(&typed_data::OFFERS));
         let keys = SignerKeys { addresses: vec![address_of(PAYEE)], ..SignerKeys::default() };
-        assert_eq!(SignedReceipt::read(&elsewhere).unwrap().signed_by(&keys), SignedBy::Stranger);
+        assert_eq!(SignedX402Receipt::read(&elsewhere).unwrap().signed_by(&keys), ArtifactSigner::Stranger);
     }
 
     #[test]
     fn a_receipt_is_about_one_purchase() {
-        let receipt: Receipt = serde_json::from_value(payload()).unwrap();
-        let bought = |network: &str, url: &str, payer: Option<u8>| Bought {
+        let receipt: X402Receipt = serde_json::from_value(payload()).unwrap();
+        let bought = |network: &str, url: &str, payer: Option<u8>| PurchaseFacts {
             decision: "sha256:00".to_owned(),
             name: "a.eth".to_owned(),
             verb: "summarize".to_owned(),
@@ -187,35 +187,36 @@ mod tests {
             url: Url::parse(url).unwrap(),
             payer: payer.map(address_of),
         };
-        let place = |bought: &Bought| receipt.objection(bought).and_then(|reason| reason.place);
+        let place = |bought: &PurchaseFacts| receipt.purchase_objection(bought).and_then(|reason| reason.place);
         let url = "https://api.example.org/summarize/v1";
         for payer in [None, Some(PAYER)] {
             assert_eq!(place(&bought("eip155:84532", url, payer)), None);
             assert_eq!(place(&bought("eip155:84532", &format!("{url}?a=1"), payer)), None, "a query does not count");
         }
         assert_eq!(place(&bought("eip155:8453", url, None)).as_deref(), Some("/payload/network"));
-        assert_eq!(place(&Bought { network: None, ..bought("eip155:8453", url, None) }), None, "it may be any");
+        assert_eq!(place(&PurchaseFacts { network: None, ..bought("eip155:8453", url, None) }), None, "it may be any");
         assert_eq!(place(&bought("eip155:84532", url, Some(PAYEE))).as_deref(), Some("/payload/payer"));
-        let named = Receipt { payer: "did:pkh:eip155:1:0x01".to_owned(), ..receipt.clone() };
-        let reason = named.objection(&bought("eip155:84532", url, Some(PAYER))).unwrap();
-        assert_eq!((reason.place.as_deref(), reason.effect), (Some("/payload/payer"), Effect::Unknown));
+        let named = X402Receipt { payer: "did:pkh:eip155:1:0x01".to_owned(), ..receipt.clone() };
+        let reason = named.purchase_objection(&bought("eip155:84532", url, Some(PAYER))).unwrap();
+        assert_eq!((reason.place.as_deref(), reason.effect), (Some("/payload/payer"), ReasonEffect::Unknown));
         for other in ["https://api.example.org/analyze/v1", "https://api.example.org:444/summarize/v1"] {
             assert_eq!(place(&bought("eip155:84532", other, None)).as_deref(), Some("/payload/resourceUrl"));
         }
-        let of_resource = |resource: &str| Receipt { resource_url: resource.to_owned(), ..receipt.clone() };
-        let place = |resource: &str| of_resource(resource).objection(&bought("eip155:84532", url, None)).is_none();
+        let of_resource = |resource: &str| X402Receipt { resource_url: resource.to_owned(), ..receipt.clone() };
+        let place =
+            |resource: &str| of_resource(resource).purchase_objection(&bought("eip155:84532", url, None)).is_none();
         assert!(place("http://api.example.org/summarize/v1"), "the seller stands behind a proxy that ends TLS");
         assert!(!place("http://api.example.org:8080/summarize/v1") && !place("http://api.example.org/analyze/v1"));
         let open = bought("eip155:84532", "http://localhost:4021/summarize/v1", None);
-        assert!(of_resource("https://localhost:4021/summarize/v1").objection(&open).is_some());
-        let tool = Receipt { resource_url: "mcp://tool/summarize".to_owned(), ..receipt.clone() };
-        let reason = tool.objection(&bought("eip155:84532", url, None)).unwrap();
-        assert_eq!((reason.code, reason.effect), (Code::ReceiptRequestMismatch, Effect::Unknown));
+        assert!(of_resource("https://localhost:4021/summarize/v1").purchase_objection(&open).is_some());
+        let tool = X402Receipt { resource_url: "mcp://tool/summarize".to_owned(), ..receipt.clone() };
+        let reason = tool.purchase_objection(&bought("eip155:84532", url, None)).unwrap();
+        assert_eq!((reason.code, reason.effect), (ReasonCode::ReceiptRequestMismatch, ReasonEffect::Unknown));
     }
 
     #[test]
     fn the_digest_is_that_of_what_is_signed() {
-        let digest = |payload: &Value| serde_json::from_value::<Receipt>(payload.clone()).unwrap().digest();
+        let digest = |payload: &Value| serde_json::from_value::<X402Receipt>(payload.clone()).unwrap().digest();
         let mut short = payload();
         short.as_object_mut().unwrap().remove("transaction");
         assert_eq!(digest(&payload()), digest(&short), "absent is empty");

@@ -5,17 +5,17 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::digest::{Digest, Digester};
-use clresolve_core::json::object::{Object, from_object};
+use clresolve_core::json::object::{StrictJsonObject, from_object};
 use clresolve_core::json::parse;
 use clresolve_core::reason::Reason;
-use clresolve_core::text::{clipped, excerpt};
+use clresolve_core::text::{excerpt, truncate_bytes};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::decide::Selected;
+use crate::decide::PaymentOptionSelection;
 use crate::limits::CallerLimits;
-use crate::terms::{self, MAX_HEADERS, Reply, Terms};
+use crate::terms::{self, MAX_HEADERS, PaymentTerms, SellerHttpReply};
 
 /// Maximum size of a request. It leaves room for an oversized reply, so that the decision can report the excess.
 pub const MAX_REQUEST_BYTES: usize = 512 * 1024;
@@ -32,17 +32,17 @@ const MAX_HEADER_NAME_BYTES: usize = 256;
 
 /// A request to decide whether a payment may be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DecisionRequest {
+pub struct PaymentDecisionRequest {
     /// The agent's name, as typed.
     pub name: String,
     /// The verb to invoke.
     pub verb: String,
     /// The seller's demand.
-    pub demand: Demand,
+    pub demand: PaymentDemand,
     /// The URL that answered. `None` if the caller does not know it.
     pub url: Option<String>,
     /// The entry that the client has chosen. `None`: any entry.
-    pub selected: Option<Selected>,
+    pub selected: Option<PaymentOptionSelection>,
     /// Limits that the caller tightens.
     pub limits: CallerLimits,
     /// The payment header that the client is about to send.
@@ -51,9 +51,9 @@ pub struct DecisionRequest {
 
 /// A seller's demand for payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Demand {
+pub enum PaymentDemand {
     /// The seller's unmodified reply.
-    Reply(Reply),
+    Reply(SellerHttpReply),
     /// The terms alone as JSON, as an SDK passes them on.
     PaymentRequired(String),
     /// The JSON result of an MCP tool, or the JSON-RPC error in its place.
@@ -64,7 +64,7 @@ pub enum Demand {
 
 /// Why a request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RequestError {
+pub enum PaymentRequestError {
     /// It is longer than [`MAX_REQUEST_BYTES`].
     #[error("a request has at most {MAX_REQUEST_BYTES} bytes")]
     TooLong,
@@ -73,13 +73,18 @@ pub enum RequestError {
     Form(String),
 }
 
-impl DecisionRequest {
+impl PaymentDecisionRequest {
     /// A request about a seller's reply.
-    pub fn about_reply(name: impl Into<String>, verb: impl Into<String>, url: impl Into<String>, reply: Reply) -> Self {
+    pub fn about_reply(
+        name: impl Into<String>,
+        verb: impl Into<String>,
+        url: impl Into<String>,
+        reply: SellerHttpReply,
+    ) -> Self {
         Self {
             name: name.into(),
             verb: verb.into(),
-            demand: Demand::Reply(reply),
+            demand: PaymentDemand::Reply(reply),
             url: Some(url.into()),
             selected: None,
             limits: CallerLimits::default(),
@@ -90,9 +95,9 @@ impl DecisionRequest {
     /// Parses the JSON form.
     ///
     /// # Errors
-    /// [`RequestError`], for mistakes of the caller rather than the seller.
-    pub fn from_json(bytes: &[u8]) -> Result<Self, RequestError> {
-        Form::<String>::read(bytes)?.request()
+    /// [`PaymentRequestError`], for mistakes of the caller rather than the seller.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
+        PaymentRequestDocument::<String>::read(bytes)?.request()
     }
 
     /// Like [`from_json`](Self::from_json), and returns a digest of all input to the decision. Two requests with the
@@ -100,8 +105,8 @@ impl DecisionRequest {
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
-    pub fn with_digest(bytes: &[u8]) -> Result<(Self, Digest), RequestError> {
-        let form = Form::<String>::read(bytes)?;
+    pub fn from_json_with_digest(bytes: &[u8]) -> Result<(Self, Digest), PaymentRequestError> {
+        let form = PaymentRequestDocument::<String>::read(bytes)?;
         let digest = form.digest();
         Ok((form.request()?, digest))
     }
@@ -109,28 +114,28 @@ impl DecisionRequest {
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn schema() -> serde_json::Value {
-        clresolve_core::schema::read_as::<Form<String>>()
+        clresolve_core::schema::deserialize_schema::<PaymentRequestDocument<String>>()
     }
 
     /// The terms.
     ///
     /// # Errors
     /// `payment-terms-malformed`, `payment-terms-ambiguous`, or why the seller was not asked.
-    pub fn terms(&self) -> Result<Terms, Box<Reason>> {
+    pub fn terms(&self) -> Result<PaymentTerms, Box<Reason>> {
         self.demand.terms()
     }
 }
 
-impl Demand {
+impl PaymentDemand {
     /// The terms.
     ///
     /// # Errors
     /// `payment-terms-malformed`, `payment-terms-ambiguous`, or why the seller was not asked.
-    pub fn terms(&self) -> Result<Terms, Box<Reason>> {
+    pub fn terms(&self) -> Result<PaymentTerms, Box<Reason>> {
         match self {
-            Self::Reply(reply) => Terms::of_reply(reply),
-            Self::PaymentRequired(text) => Terms::of_json(text),
-            Self::ToolResult(text) => Terms::of_tool_result(text),
+            Self::Reply(reply) => PaymentTerms::from_reply(reply),
+            Self::PaymentRequired(text) => PaymentTerms::from_json(text),
+            Self::ToolResult(text) => PaymentTerms::from_tool_result(text),
             Self::Unasked(reason) => Err(reason.clone()),
         }
     }
@@ -161,18 +166,18 @@ impl MaybeText for Option<String> {
     schemars(
         description = "A payment that may be made.",
         rename = "Form",
-        transform = crate::schema::one_demand
+        transform = crate::schema::require_one_demand
     )
 )]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Form<W> {
+pub(crate) struct PaymentRequestDocument<W> {
     /// The agent's ENS name.
     name: W,
     /// The verb to invoke.
     verb: W,
     /// The seller's unmodified reply.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Response>"))]
-    response: Option<Object<Response>>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<SellerReplyDocument>"))]
+    response: Option<StrictJsonObject<SellerReplyDocument>>,
     /// The terms alone.
     #[serde(rename = "paymentRequired")]
     payment_required: Option<Box<RawValue>>,
@@ -188,61 +193,61 @@ pub(crate) struct Form<W> {
 }
 
 /// The members of a request, each of which is read.
-pub(crate) struct Members<W> {
+pub(crate) struct PaymentRequestMembers<W> {
     pub(crate) name: W,
     pub(crate) verb: W,
-    pub(crate) demand: Demand,
+    pub(crate) demand: PaymentDemand,
     /// The URL that answered.
     pub(crate) url: Option<String>,
     /// The member `url` beside a response.
     pub(crate) asked: Option<String>,
-    pub(crate) selected: Option<Selected>,
+    pub(crate) selected: Option<PaymentOptionSelection>,
     pub(crate) limits: CallerLimits,
     pub(crate) header: Option<String>,
 }
 
-impl Form<String> {
-    fn request(self) -> Result<DecisionRequest, RequestError> {
-        let Members { name, verb, demand, url, asked, selected, limits, header } = self.members()?;
+impl PaymentRequestDocument<String> {
+    fn request(self) -> Result<PaymentDecisionRequest, PaymentRequestError> {
+        let PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header } = self.members()?;
         if asked.is_some() {
-            return Err(expected("url beside paymentRequired alone: a response has its own"));
+            return Err(expected_error("url beside paymentRequired alone: a response has its own"));
         }
-        Ok(DecisionRequest { name, verb, demand, url, selected, limits, header })
+        Ok(PaymentDecisionRequest { name, verb, demand, url, selected, limits, header })
     }
 }
 
-impl<W: MaybeText + for<'de> Deserialize<'de>> Form<W> {
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, RequestError> {
+impl<W: MaybeText + for<'de> Deserialize<'de>> PaymentRequestDocument<W> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
         if bytes.len() > MAX_REQUEST_BYTES {
-            return Err(RequestError::TooLong);
+            return Err(PaymentRequestError::TooLong);
         }
-        from_object(bytes).map_err(|error| RequestError::Form(excerpt(&error.to_string())))
+        from_object(bytes).map_err(|error| PaymentRequestError::Form(excerpt(&error.to_string())))
     }
 
-    pub(crate) fn members(self) -> Result<Members<W>, RequestError> {
+    pub(crate) fn members(self) -> Result<PaymentRequestMembers<W>, PaymentRequestError> {
         let (demand, url, asked) = match (self.response, self.payment_required) {
-            (Some(Object(response)), None) => {
+            (Some(StrictJsonObject(response)), None) => {
                 let (demand, url) = response.read()?;
                 (demand, Some(url), self.url)
             }
-            (None, Some(terms)) => (Demand::PaymentRequired(terms.get().to_owned()), self.url, None),
-            _ => return Err(expected("either response or paymentRequired")),
+            (None, Some(terms)) => (PaymentDemand::PaymentRequired(terms.get().to_owned()), self.url, None),
+            _ => return Err(expected_error("either response or paymentRequired")),
         };
-        let limits = self.limits.as_deref().map(tightened).transpose()?.unwrap_or_default();
+        let limits = self.limits.as_deref().map(parse_caller_limits).transpose()?.unwrap_or_default();
         let Self { name, verb, selected, header, .. } = self;
-        at_most(MAX_WORD_BYTES, "name", name.text().unwrap_or_default())?;
-        at_most(MAX_WORD_BYTES, "verb", verb.text().unwrap_or_default())?;
+        check_length(MAX_WORD_BYTES, "name", name.text().unwrap_or_default())?;
+        check_length(MAX_WORD_BYTES, "verb", verb.text().unwrap_or_default())?;
         for url in [&url, &asked].into_iter().flatten() {
-            at_most(MAX_URL_BYTES, "url", url)?;
+            check_length(MAX_URL_BYTES, "url", url)?;
         }
-        let selected = selected.as_deref().map(Selected::read);
-        Ok(Members { name, verb, demand, url, asked, selected, limits, header })
+        let selected = selected.as_deref().map(PaymentOptionSelection::read);
+        Ok(PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header })
     }
 
-    /// See [`DecisionRequest::with_digest`].
+    /// See [`PaymentDecisionRequest::from_json_with_digest`].
     pub(crate) fn digest(&self) -> Digest {
         let Self { name, verb, response, payment_required, url, selected, limits, header } = self;
-        let mut parts = Parts::default();
+        let mut parts = TextListDigester::default();
         parts.add(name.text());
         parts.add(verb.text());
         parts.add(url.as_deref());
@@ -252,7 +257,7 @@ impl<W: MaybeText + for<'de> Deserialize<'de>> Form<W> {
         if !clresolve_core::mutant!("any-limits-are-the-same") {
             parts.add(limits.as_deref().map(RawValue::get));
         }
-        if let Some(Object(response)) = response {
+        if let Some(StrictJsonObject(response)) = response {
             response.add_to(&mut parts);
         }
         parts.0.digest()
@@ -262,9 +267,9 @@ impl<W: MaybeText + for<'de> Deserialize<'de>> Form<W> {
 /// The digest of a list of texts. Each text is preceded by its length, so that different lists have different
 /// encodings.
 #[derive(Default)]
-struct Parts(Digester);
+struct TextListDigester(Digester);
 
-impl Parts {
+impl TextListDigester {
     fn add(&mut self, part: Option<&str>) {
         let text = part.unwrap_or_default();
         self.0.update(&[u8::from(part.is_some())]);
@@ -274,13 +279,13 @@ impl Parts {
 }
 
 /// Parses the caller's limits. Duplicate members are rejected, so that it is clear which one applies.
-fn tightened(raw: &RawValue) -> Result<CallerLimits, RequestError> {
-    let refused = |why: &dyn fmt::Display| RequestError::Form(excerpt(&format!("limits: {why}")));
+fn parse_caller_limits(raw: &RawValue) -> Result<CallerLimits, PaymentRequestError> {
+    let refused = |why: &dyn fmt::Display| PaymentRequestError::Form(excerpt(&format!("limits: {why}")));
     let value = parse(raw.get().as_bytes(), terms::LIMITS).map_err(|error| refused(&error))?;
     serde_json::from_value(value).map_err(|error| refused(&error))
 }
 
-impl Selected {
+impl PaymentOptionSelection {
     fn read(raw: &RawValue) -> Self {
         if let Ok(index) = raw.get().parse() {
             return Self::Index(index);
@@ -303,13 +308,13 @@ impl Selected {
     }))
 )]
 #[serde(deny_unknown_fields)]
-struct Response {
+struct SellerReplyDocument {
     #[serde(deserialize_with = "crate::forms::read_whole")]
     status: u16,
     /// The URL that answered.
     url: String,
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "HeadersForm"))]
+    #[cfg_attr(feature = "schema", schemars(with = "HeadersDocument"))]
     headers: Headers,
     /// The body, if it is text.
     body: Option<String>,
@@ -329,7 +334,7 @@ struct Headers(Vec<(String, String)>);
 impl Headers {
     fn add(&mut self, name: &str, value: String) {
         if self.0.len() <= MAX_HEADERS && !clresolve_core::mutant!("endless-headers") {
-            self.0.push((clipped(name, MAX_HEADER_NAME_BYTES), value));
+            self.0.push((truncate_bytes(name, MAX_HEADER_NAME_BYTES), value));
         }
     }
 }
@@ -351,10 +356,10 @@ impl<'de> Visitor<'de> for HeadersVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Headers, A::Error> {
         let mut headers = Headers::default();
-        while let Some((name, values)) = members.next_entry::<String, Values>()? {
+        while let Some((name, values)) = members.next_entry::<String, HeaderValues>()? {
             match values {
-                Values::One(value) => headers.add(&name, value),
-                Values::Several(values) => values.into_iter().for_each(|value| headers.add(&name, value)),
+                HeaderValues::One(value) => headers.add(&name, value),
+                HeaderValues::Several(values) => values.into_iter().for_each(|value| headers.add(&name, value)),
             }
         }
         Ok(headers)
@@ -374,8 +379,8 @@ impl<'de> Visitor<'de> for HeadersVisitor {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged, rename = "Headers")]
 #[expect(dead_code, reason = "a visitor reads headers; this type only describes them")]
-enum HeadersForm {
-    ByName(std::collections::BTreeMap<String, Values>),
+enum HeadersDocument {
+    ByName(std::collections::BTreeMap<String, HeaderValues>),
     Pairs(Vec<[String; 2]>),
 }
 
@@ -383,43 +388,43 @@ enum HeadersForm {
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
-pub(crate) enum Values {
+pub(crate) enum HeaderValues {
     One(String),
     Several(Vec<String>),
 }
 
-impl Response {
+impl SellerReplyDocument {
     /// Adds the input to the decision. The values of headers come last, because their number varies.
-    fn add_to(&self, parts: &mut Parts) {
+    fn add_to(&self, parts: &mut TextListDigester) {
         let Self { status, url, headers: Headers(headers), body, body_base64 } = self;
         parts.add(Some(&status.to_string()));
         parts.add(Some(url));
         parts.add(body.as_deref());
         parts.add(body_base64.as_deref());
         parts.add(Some(&headers.len().to_string()));
-        for (place, value) in terms::read_headers(headers) {
+        for (place, value) in terms::decisive_headers(headers) {
             parts.add(Some(&place.to_string()));
             parts.add(Some(value));
         }
     }
 
-    fn read(self) -> Result<(Demand, String), RequestError> {
+    fn read(self) -> Result<(PaymentDemand, String), PaymentRequestError> {
         let body = match (self.body, self.body_base64) {
-            (Some(_), Some(_)) => return Err(expected("body or body_base64, not both")),
+            (Some(_), Some(_)) => return Err(expected_error("body or body_base64, not both")),
             (Some(text), None) => text.into_bytes(),
-            (None, Some(encoded)) => STANDARD.decode(encoded).map_err(|_| expected("body_base64 in base64"))?,
+            (None, Some(encoded)) => STANDARD.decode(encoded).map_err(|_| expected_error("body_base64 in base64"))?,
             (None, None) => Vec::new(),
         };
-        Ok((Demand::Reply(Reply { status: self.status, headers: self.headers.0, body }), self.url))
+        Ok((PaymentDemand::Reply(SellerHttpReply { status: self.status, headers: self.headers.0, body }), self.url))
     }
 }
 
-fn at_most(limit: usize, member: &str, text: &str) -> Result<(), RequestError> {
-    if text.len() <= limit { Ok(()) } else { Err(expected(&format!("{member}: at most {limit} bytes"))) }
+fn check_length(limit: usize, member: &str, text: &str) -> Result<(), PaymentRequestError> {
+    if text.len() <= limit { Ok(()) } else { Err(expected_error(&format!("{member}: at most {limit} bytes"))) }
 }
 
-fn expected(what: &str) -> RequestError {
-    RequestError::Form(format!("expected {what}"))
+fn expected_error(what: &str) -> PaymentRequestError {
+    PaymentRequestError::Form(format!("expected {what}"))
 }
 
 #[cfg(test)]
@@ -428,8 +433,8 @@ mod tests {
 
     use super::*;
 
-    fn read(value: &Value) -> Result<DecisionRequest, RequestError> {
-        DecisionRequest::from_json(value.to_string().as_bytes())
+    fn read(value: &Value) -> Result<PaymentDecisionRequest, PaymentRequestError> {
+        PaymentDecisionRequest::from_json(value.to_string().as_bytes())
     }
 
     #[test]
@@ -437,7 +442,7 @@ mod tests {
         let with = |headers: Value| {
             let response = json!({"status": 402, "url": "https://a.example/", "headers": headers, "body": "{}"});
             match read(&json!({"name": "a.eth", "verb": "v", "response": response})).unwrap().demand {
-                Demand::Reply(reply) => reply.headers,
+                PaymentDemand::Reply(reply) => reply.headers,
                 other => panic!("{other:?}"),
             }
         };
@@ -450,9 +455,9 @@ mod tests {
     #[test]
     fn a_request_without_end_is_not_read() {
         let longest = vec![b' '; MAX_REQUEST_BYTES];
-        assert!(matches!(DecisionRequest::from_json(&longest), Err(RequestError::Form(_))));
+        assert!(matches!(PaymentDecisionRequest::from_json(&longest), Err(PaymentRequestError::Form(_))));
         let longer = vec![b' '; MAX_REQUEST_BYTES + 1];
-        assert_eq!(DecisionRequest::from_json(&longer).map(|_| ()), Err(RequestError::TooLong));
+        assert_eq!(PaymentDecisionRequest::from_json(&longer).map(|_| ()), Err(PaymentRequestError::TooLong));
     }
 
     #[test]
@@ -473,7 +478,7 @@ mod tests {
             assert!(read(&value).is_err(), "{value}");
         }
         let twice = r#"{"name": "a.eth", "name": "b.eth", "verb": "v", "paymentRequired": {}}"#;
-        assert!(matches!(DecisionRequest::from_json(twice.as_bytes()), Err(RequestError::Form(_))));
+        assert!(matches!(PaymentDecisionRequest::from_json(twice.as_bytes()), Err(PaymentRequestError::Form(_))));
     }
 
     /// Otherwise the second would replace the first, which may have been tighter.
@@ -481,7 +486,7 @@ mod tests {
     fn a_limit_that_is_given_twice_is_refused() {
         let with = |limits: &str| {
             let request = format!(r#"{{"name": "a.eth", "verb": "v", "paymentRequired": {{}}, "limits": {limits}}}"#);
-            DecisionRequest::from_json(request.as_bytes())
+            PaymentDecisionRequest::from_json(request.as_bytes())
         };
         let (checked, lower) =
             ("0x036CbD53842c5426634e7929541eC2318f3dCF7e", "0x036cbd53842c5426634e7929541ec2318f3dcf7e");
@@ -493,7 +498,7 @@ mod tests {
             r#"{"max_amount": "5", "maxAmount": "50000"}"#.to_owned(),
             r#"{"max_amount": "5", "max_amount": "50000"}"#.to_owned(),
         ] {
-            assert!(matches!(with(&limits), Err(RequestError::Form(_))), "{limits}");
+            assert!(matches!(with(&limits), Err(PaymentRequestError::Form(_))), "{limits}");
         }
     }
 
@@ -501,8 +506,8 @@ mod tests {
     fn a_header_may_stand_twice_in_an_object() {
         let response = r#"{"status": 402, "url": "u", "headers": {"x": "1", "x": ["2"]}}"#;
         let request = format!(r#"{{"name": "a.eth", "verb": "v", "response": {response}}}"#);
-        let request = DecisionRequest::from_json(request.as_bytes()).unwrap();
-        let Demand::Reply(reply) = request.demand else { panic!("a reply") };
+        let request = PaymentDecisionRequest::from_json(request.as_bytes()).unwrap();
+        let PaymentDemand::Reply(reply) = request.demand else { panic!("a reply") };
         assert_eq!(reply.headers, [("x".to_owned(), "1".to_owned()), ("x".to_owned(), "2".to_owned())]);
     }
 
@@ -513,7 +518,7 @@ mod tests {
             let response = json!({"status": 402, "url": "u", "headers": headers});
             let request = read(&json!({"name": "a.eth", "verb": "v", "response": response})).unwrap();
             assert_eq!(request.terms().unwrap_err().code.slug(), "payment-terms-malformed");
-            let Demand::Reply(Reply { headers, .. }) = request.demand else { panic!("a reply") };
+            let PaymentDemand::Reply(SellerHttpReply { headers, .. }) = request.demand else { panic!("a reply") };
             assert_eq!(headers.len(), MAX_HEADERS + 1);
             assert!(headers.iter().all(|(name, _)| name.len() <= MAX_HEADER_NAME_BYTES));
         }
@@ -543,7 +548,7 @@ mod tests {
     }
 
     fn digest(request: &Value) -> Digest {
-        DecisionRequest::with_digest(request.to_string().as_bytes()).expect("a request").1
+        PaymentDecisionRequest::from_json_with_digest(request.to_string().as_bytes()).expect("a request").1
     }
 
     /// The same request with another value at `pointer`.
@@ -610,7 +615,10 @@ mod tests {
             assert_eq!(digest(&with(&reply, pointer, value)), digest(&reply), "{pointer}");
         }
         let spaced = reply.to_string().replacen('{', " { ", 1);
-        assert_eq!(DecisionRequest::with_digest(spaced.as_bytes()).expect("a request").1, digest(&reply));
+        assert_eq!(
+            PaymentDecisionRequest::from_json_with_digest(spaced.as_bytes()).expect("a request").1,
+            digest(&reply)
+        );
     }
 
     /// The seller's data is judged as terms, even if it is malformed.
@@ -619,7 +627,7 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
         for terms in [deep.as_str(), "1e999", r#"{"a": 1, "a": 2}"#, &format!("[{}0]", "0,".repeat(20_000))] {
             let request = format!(r#"{{"name": "a.eth", "verb": "v", "paymentRequired": {terms}}}"#);
-            let request = DecisionRequest::from_json(request.as_bytes()).expect(terms);
+            let request = PaymentDecisionRequest::from_json(request.as_bytes()).expect(terms);
             assert_eq!(request.terms().unwrap_err().code.slug(), "payment-terms-malformed");
         }
     }
@@ -629,11 +637,11 @@ mod tests {
         let selected = |value: Value| {
             read(&json!({"name": "a.eth", "verb": "v", "paymentRequired": {}, "selected": value})).unwrap().selected
         };
-        assert_eq!(selected(json!(1)), Some(Selected::Index(1)));
-        assert_eq!(selected(json!({"a": 1})), Some(Selected::Entry(json!({"a": 1}))));
+        assert_eq!(selected(json!(1)), Some(PaymentOptionSelection::Index(1)));
+        assert_eq!(selected(json!({"a": 1})), Some(PaymentOptionSelection::Entry(json!({"a": 1}))));
         assert_eq!(selected(Value::Null), None);
         for unreadable in [json!("0"), json!([0]), json!(-1), json!({"a": vec![0; 5000]})] {
-            assert!(matches!(selected(unreadable), Some(Selected::Unreadable(_))));
+            assert!(matches!(selected(unreadable), Some(PaymentOptionSelection::Unreadable(_))));
         }
     }
 }

@@ -3,16 +3,16 @@
 use std::fmt;
 
 use clresolve_core::payment::EndpointRecordKey;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::uri;
-use clresolve_verdict::published::{Published, PublishedRecord};
-use clresolve_verdict::verdict::Identity;
+use clresolve_verdict::published::{PaymentRecordStatus, PublishedPayments};
+use clresolve_verdict::verdict::AgentIdentity;
 use serde::{Serialize, Serializer};
 use url::{Host, Url};
 
 /// The URL behind an entry, and its source. The URL is https, or refers to a program on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Route {
+pub struct AgentRoute {
     #[serde(serialize_with = "as_text")]
     url: Url,
     source: RouteSource,
@@ -45,7 +45,7 @@ impl Serialize for RouteSource {
     }
 }
 
-impl Route {
+impl AgentRoute {
     /// The URL. Only its origin and path are compared, not its query.
     pub const fn url(&self) -> &Url {
         &self.url
@@ -57,14 +57,14 @@ impl Route {
     }
 
     /// The route from the configuration. Plain http is accepted only for programs on this machine.
-    pub fn configured(url: &str) -> Option<Self> {
+    pub fn from_configuration(url: &str) -> Option<Self> {
         let url = Url::parse(url).ok()?;
         let permitted = is_https(&url) || (url.scheme() == "http" && is_loopback(&url));
         permitted.then_some(Self { url, source: RouteSource::Configured })
     }
 
     /// The route in the record under `key`. `verb` and `version` are the path segments after the name in the entry.
-    pub fn of_record(key: EndpointRecordKey, value: &str, verb: &str, version: &str) -> Option<Self> {
+    pub fn from_record(key: EndpointRecordKey, value: &str, verb: &str, version: &str) -> Option<Self> {
         let mut url = Url::parse(value.trim()).ok().filter(is_https)?;
         if key == EndpointRecordKey::Runtime {
             url.set_query(None);
@@ -77,50 +77,50 @@ impl Route {
     ///
     /// # Errors
     /// `invoke-no-route`, or `record-pending` if a decisive record is about to change.
-    pub fn published(
-        agent: Option<&Identity>,
-        published: Option<&Published>,
+    pub fn from_published(
+        agent: Option<&AgentIdentity>,
+        published: Option<&PublishedPayments>,
         verb: Option<&str>,
     ) -> Result<Self, Box<Reason>> {
-        let none = || Box::new(Reason::new(Code::InvokeNoRoute));
+        let none = || Box::new(Reason::new(ReasonCode::InvokeNoRoute));
         let agent = agent.ok_or_else(none)?;
         let verb = verb.or_else(|| agent.verbs.first().map(String::as_str)).unwrap_or_default();
         if let (Some(published), Some(version)) = (published, version_segment(agent)) {
             let mut of_keys = EndpointRecordKey::ROUTES.into_iter();
-            if let Some(route) = of_keys.find_map(|key| Self::of_endpoint(published, key, verb, &version)) {
+            if let Some(route) = of_keys.find_map(|key| Self::from_endpoint_record(published, key, verb, &version)) {
                 return route;
             }
         }
-        agent.entry.as_deref().and_then(Self::of_card).ok_or_else(none)
+        agent.entry.as_deref().and_then(Self::from_card_entry).ok_or_else(none)
     }
 
     /// Where the name's tools are called over MCP: its record `agent-endpoint[mcp]`. `None` if the record is not set.
-    pub fn of_tools(published: &Published) -> Option<Result<Self, Box<Reason>>> {
-        Self::of_endpoint(published, EndpointRecordKey::Mcp, "", "")
+    pub fn from_tools_record(published: &PublishedPayments) -> Option<Result<Self, Box<Reason>>> {
+        Self::from_endpoint_record(published, EndpointRecordKey::Mcp, "", "")
     }
 
     /// The route in the record under `key`, or why it is unknown. `None` if the record is not set.
-    fn of_endpoint(
-        published: &Published,
+    fn from_endpoint_record(
+        published: &PublishedPayments,
         key: EndpointRecordKey,
         verb: &str,
         version: &str,
     ) -> Option<Result<Self, Box<Reason>>> {
         let reason = match published.endpoint(key) {
-            PublishedRecord::Absent | PublishedRecord::NotAsked => return None,
-            PublishedRecord::Settled(value) => match Self::of_record(key, &value, verb, version) {
+            PaymentRecordStatus::Absent | PaymentRecordStatus::NotAsked => return None,
+            PaymentRecordStatus::Settled(value) => match Self::from_record(key, &value, verb, version) {
                 Some(route) => return Some(Ok(route)),
-                None => unusable(key).observed(value),
+                None => unusable_record_reason(key).observed(value),
             },
-            PublishedRecord::Pending { .. } => Reason::new(Code::RecordPending).at(key.as_str()),
-            PublishedRecord::Malformed(_) => unusable(key),
-            PublishedRecord::Failed(cause) => unusable(key).observed(cause.to_string()),
+            PaymentRecordStatus::Pending { .. } => Reason::new(ReasonCode::RecordPending).at_place(key.as_str()),
+            PaymentRecordStatus::Malformed(_) => unusable_record_reason(key),
+            PaymentRecordStatus::Failed(cause) => unusable_record_reason(key).observed(cause.to_string()),
         };
         Some(Err(Box::new(reason)))
     }
 
     /// The route of a card whose entry is an https URL.
-    pub fn of_card(entry: &str) -> Option<Self> {
+    pub fn from_card_entry(entry: &str) -> Option<Self> {
         let url = Url::parse(entry).ok().filter(is_https)?;
         Some(Self { url, source: RouteSource::Card })
     }
@@ -134,19 +134,19 @@ impl Route {
         if is_route || clresolve_core::mutant!("any-url-answers") {
             return None;
         }
-        Some(Reason::new(Code::EndpointMismatch).expected(self.url.as_str()).observed(answered))
+        Some(Reason::new(ReasonCode::EndpointMismatch).expected(self.url.as_str()).observed(answered))
     }
 
     /// Whether a signed resource refers to this route: either by the URL that answers, or by the `http:` URL that a
     /// seller behind a TLS-terminating proxy writes.
     pub fn is_named_by(&self, resource: &str) -> bool {
-        let over_tls = behind_proxy(resource);
+        let over_tls = https_url_behind_proxy(resource);
         self.objection(resource).is_none() || over_tls.is_some_and(|url| self.objection(&url).is_none())
     }
 }
 
 /// The public `https:` URL of a seller that may write this `http:` URL behind a TLS-terminating proxy.
-pub(crate) fn behind_proxy(resource: &str) -> Option<String> {
+pub(crate) fn https_url_behind_proxy(resource: &str) -> Option<String> {
     Some(format!("https://{}", uri::strip_scheme(resource, "http")?))
 }
 
@@ -169,7 +169,7 @@ fn names_tool(url: &Url) -> bool {
 pub fn resource_objection(
     resource: Option<&str>,
     answered: &str,
-    tools: Option<Result<&Route, &Reason>>,
+    tools: Option<Result<&AgentRoute, &Reason>>,
 ) -> Option<Reason> {
     let resource = resource?;
     if resource == answered {
@@ -177,23 +177,23 @@ pub fn resource_objection(
     }
     let differs = |code| Some(Reason::new(code).expected(answered).observed(resource));
     let (Ok(named), Ok(url)) = (Url::parse(resource), Url::parse(answered)) else {
-        return differs(Code::ResourceMismatch);
+        return differs(ReasonCode::ResourceMismatch);
     };
     if names_tool(&named) {
         match tools {
             Some(Ok(route))
                 if route.objection(answered).is_none() || clresolve_core::mutant!("tools-are-sold-anywhere") =>
             {
-                return differs(Code::ResourceDiffers);
+                return differs(ReasonCode::ResourceDiffers);
             }
             Some(Err(unknown)) => return Some(unknown.clone()),
             Some(Ok(_)) | None => {}
         }
     }
     if named.host_str() != url.host_str() && !clresolve_core::mutant!("resource-of-any-host") {
-        return differs(Code::ResourceMismatch);
+        return differs(ReasonCode::ResourceMismatch);
     }
-    if named == url { None } else { differs(Code::ResourceDiffers) }
+    if named == url { None } else { differs(ReasonCode::ResourceDiffers) }
 }
 
 /// Whether a URL is written exactly as every client sends it: no dot segments, backslashes, white space, or anything
@@ -215,12 +215,12 @@ pub(crate) fn is_url_as_sent(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| is_spelt_as_sent(&url, text))
 }
 
-fn unusable(key: EndpointRecordKey) -> Reason {
-    Reason::new(Code::InvokeNoRoute).message("The record with the route cannot be used.").at(key.as_str())
+fn unusable_record_reason(key: EndpointRecordKey) -> Reason {
+    Reason::new(ReasonCode::InvokeNoRoute).message("The record with the route cannot be used.").at_place(key.as_str())
 }
 
 /// The version segment after the verb: that of the x402 entry, else that of the card.
-fn version_segment(agent: &Identity) -> Option<String> {
+fn version_segment(agent: &AgentIdentity) -> Option<String> {
     let of_entry = agent.entry.as_deref().and_then(|entry| entry.strip_prefix("x402://")?.split('/').nth(2));
     of_entry.map(str::to_owned).or_else(|| agent.version.as_ref().map(|version| format!("v{version}")))
 }
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_runtime_is_a_base_and_the_others_are_the_url_itself() {
-        let of = |key, value| Route::of_record(key, value, "summarize", "v1").map(|route| route.url.to_string());
+        let of = |key, value| AgentRoute::from_record(key, value, "summarize", "v1").map(|route| route.url.to_string());
         for base in ["https://api.sandbox.example", "https://api.sandbox.example/", " https://api.sandbox.example/?x=1"]
         {
             assert_eq!(of(EndpointRecordKey::Runtime, base).as_deref(), Some(ROUTE), "{base}");
@@ -273,16 +273,16 @@ mod tests {
     #[test]
     fn plain_http_is_for_this_machine_alone() {
         for url in ["http://127.0.0.1:1/a", "http://localhost/a", "http://[::1]/a", ROUTE] {
-            assert!(Route::configured(url).is_some(), "{url}");
+            assert!(AgentRoute::from_configuration(url).is_some(), "{url}");
         }
         for url in ["http://a.example/", "ftp://127.0.0.1/", "x"] {
-            assert!(Route::configured(url).is_none(), "{url}");
+            assert!(AgentRoute::from_configuration(url).is_none(), "{url}");
         }
     }
 
     #[test]
     fn origin_and_path_of_what_answered_are_those_of_the_route() {
-        let route = Route::configured(ROUTE).unwrap();
+        let route = AgentRoute::from_configuration(ROUTE).unwrap();
         for same in
             [ROUTE, "https://api.sandbox.example:443/summarize/v1?a=b", "https://API.sandbox.example/summarize/v1#f"]
         {
@@ -336,8 +336,8 @@ mod tests {
 
     #[test]
     fn a_tool_is_sold_where_the_name_says_that_its_tools_are_called() {
-        let tools = Route::of_record(EndpointRecordKey::Mcp, ROUTE, "", "").unwrap();
-        let pending = Reason::new(Code::RecordPending);
+        let tools = AgentRoute::from_record(EndpointRecordKey::Mcp, ROUTE, "", "").unwrap();
+        let pending = Reason::new(ReasonCode::RecordPending);
         let said = |answered, tools| code(resource_objection(Some("mcp://tool/a"), answered, tools));
         assert_eq!(said(ROUTE, Some(Ok(&tools))), Some("resource-differs"));
         assert_eq!(said("https://api.sandbox.example/classify/v1", Some(Ok(&tools))), Some("resource-mismatch"));

@@ -11,14 +11,14 @@ pub(crate) const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Z
 pub(crate) struct ContractAddress;
 
 /// A request contains either a reply, which has its URL, or only terms.
-pub(crate) fn one_demand(question: &mut Schema) {
-    let about_reply = demanding(question, "response", &["paymentRequired", "url"]);
-    let about_terms = demanding(question, "paymentRequired", &["response"]);
+pub(crate) fn require_one_demand(question: &mut Schema) {
+    let about_reply = demand_schema(question, "response", &["paymentRequired", "url"]);
+    let about_terms = demand_schema(question, "paymentRequired", &["response"]);
     *question = json_schema!({"oneOf": [about_reply, about_terms]});
 }
 
 /// The request schema that requires `member` and excludes `others`.
-fn demanding(question: &Schema, member: &str, others: &[&str]) -> Schema {
+fn demand_schema(question: &Schema, member: &str, others: &[&str]) -> Schema {
     let mut question = question.clone();
     let required = question.ensure_object().entry("required").or_insert_with(|| json!([]));
     if let Some(required) = required.as_array_mut() {
@@ -45,7 +45,7 @@ fn exclude_null(schema: &mut Value) {
 }
 
 /// Adds the alternative spelling of each limit. A limit may be given in one spelling, not in both.
-pub(crate) fn two_spellings(limits: &mut Schema) {
+pub(crate) fn add_alternative_spellings(limits: &mut Schema) {
     let pairs = [["max_timeout_seconds", "maxTimeoutSeconds"], ["max_amount", "maxAmount"]];
     if let Some(members) = limits.get_mut("properties").and_then(Value::as_object_mut) {
         for [spelling, other] in pairs {
@@ -85,7 +85,7 @@ mod tests {
     /// Serde's error message lists each spelling that it accepts.
     #[test]
     fn limits_have_all_their_spellings() {
-        let schema = clresolve_core::schema::read_as::<CallerLimits>();
+        let schema = clresolve_core::schema::deserialize_schema::<CallerLimits>();
         let described: BTreeSet<&str> =
             schema["properties"].as_object().expect("members").keys().map(String::as_str).collect();
         let refusal = serde_json::from_str::<CallerLimits>(r#"{"another": 1}"#).expect_err("no limit").to_string();

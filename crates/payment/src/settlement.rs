@@ -16,21 +16,21 @@ use serde_json::Value;
 use url::Url;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::execution::Execution;
-use clresolve_core::json::{Limits, parse};
+use clresolve_core::execution::ExecutedTransaction;
+use clresolve_core::json::{JsonLimits, parse};
 use clresolve_core::mutant;
-use clresolve_core::reading::{Block, Grade, Proof};
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reading::{ChainBlock, ProofGrade, ProofStrength};
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::verdict::canonical_digest;
 
 use crate::encoding::decode;
 use crate::forms;
 use crate::limits::MAX_TIMEOUT_SECONDS;
-use crate::network::Network;
-use crate::receipt::{Bought, Receipt};
-use crate::signed::{MAX_CLOCK_SKEW, PERMIT2_PROXY, Permission, Permit};
-use crate::terms::Version;
+use crate::network::Caip2Network;
+use crate::receipt::{PurchaseFacts, X402Receipt};
+use crate::signed::{MAX_CLOCK_SKEW, PERMIT2_PROXY, PaymentPermission, TransferPermit};
+use crate::terms::X402Version;
 
 /// Maximum size of a decision document. One with the maximum number of entries takes half of it.
 pub const MAX_DECISION_BYTES: usize = 64 * 1024;
@@ -42,10 +42,11 @@ const OPEN_SECONDS: u64 = MAX_TIMEOUT_SECONDS + MAX_CLOCK_SKEW;
 /// Maximum validity of a decision, in seconds. It expires with the terms that it allows, if not sooner.
 const DECISION_SECONDS: u64 = MAX_TIMEOUT_SECONDS;
 
-const DECISION: Limits = Limits { bytes: MAX_DECISION_BYTES, levels: 16, values: 4096, name: 1024, paths: 256 * 1024 };
+const DECISION: JsonLimits =
+    JsonLimits { bytes: MAX_DECISION_BYTES, levels: 16, values: 4096, name: 1024, paths: 256 * 1024 };
 
 /// Parser limits for the header of a reply, which may repeat a signed receipt.
-const REPLY: Limits = Limits { bytes: 16 * 1024, levels: 16, values: 1024, name: 1024, paths: 128 * 1024 };
+const REPLY: JsonLimits = JsonLimits { bytes: 16 * 1024, levels: 16, values: 1024, name: 1024, paths: 128 * 1024 };
 
 sol! {
     // ERC-20.
@@ -60,7 +61,7 @@ pub struct Purchase {
     /// The decision on which the payment was made.
     pub decision: Option<StoredDecision>,
     /// The payment.
-    pub payment: Option<Payment>,
+    pub payment: Option<PermittedPayment>,
     /// The header of the seller's reply (`PAYMENT-RESPONSE`, in version 1 `X-PAYMENT-RESPONSE`), unmodified.
     pub settlement: Option<String>,
 }
@@ -84,7 +85,7 @@ pub struct StoredDecision {
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct DecidedPrice {
-    network: Network,
+    network: Caip2Network,
     #[serde(deserialize_with = "forms::read_address")]
     asset: Address,
     #[serde(deserialize_with = "forms::read_amount")]
@@ -93,33 +94,33 @@ struct DecidedPrice {
 
 /// The fields read from a decision document. Price, payee or route may be missing if the decision allows nothing.
 #[derive(Deserialize)]
-struct DecisionForm {
+struct StoredDecisionDocument {
     schema: String,
     id: String,
     name: String,
     verb: String,
     abort: bool,
-    entries: Vec<EntryForm>,
+    entries: Vec<StoredEntryDocument>,
     valid_until: Option<Timestamp>,
     terms_digest: Option<String>,
     price: Option<DecidedPrice>,
-    payee: Option<PayeeForm>,
-    route: Option<RouteForm>,
+    payee: Option<StoredPayeeDocument>,
+    route: Option<StoredRouteDocument>,
 }
 
 #[derive(Deserialize)]
-struct EntryForm {
+struct StoredEntryDocument {
     valid_until: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
-struct PayeeForm {
+struct StoredPayeeDocument {
     #[serde(deserialize_with = "forms::read_address")]
     address: Address,
 }
 
 #[derive(Deserialize)]
-struct RouteForm {
+struct StoredRouteDocument {
     url: String,
 }
 
@@ -130,15 +131,26 @@ impl StoredDecision {
     /// Why it is not a decision that allows a payment, in words.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let document = parse(bytes, DECISION).map_err(|error| excerpt(&error.to_string()))?;
-        let form = DecisionForm::deserialize(&document).map_err(|error| excerpt(&error.to_string()))?;
-        let DecisionForm { schema, id, name, verb, abort, entries, valid_until, terms_digest, price, payee, route } =
-            form;
+        let form = StoredDecisionDocument::deserialize(&document).map_err(|error| excerpt(&error.to_string()))?;
+        let StoredDecisionDocument {
+            schema,
+            id,
+            name,
+            verb,
+            abort,
+            entries,
+            valid_until,
+            terms_digest,
+            price,
+            payee,
+            route,
+        } = form;
         if schema != crate::decision::SCHEMA {
             return Err(format!("expected a document of {}", crate::decision::SCHEMA));
         }
         let url = route.and_then(|route| Url::parse(&route.url).ok());
         match (abort, price, payee, url) {
-            (false, Some(price), Some(PayeeForm { address: payee }), Some(url)) => {
+            (false, Some(price), Some(StoredPayeeDocument { address: payee }), Some(url)) => {
                 let (digest, is_of_several) = (canonical_digest(&document), entries.len() > 1);
                 let ends = entries.iter().filter_map(|entry| entry.valid_until.or(valid_until));
                 let valid_until = ends.max().or(valid_until);
@@ -155,23 +167,23 @@ impl StoredDecision {
         if self.is_of_several && compared.is_err() {
             let cause =
                 format!("{decided}, and the decision was about several entries, of which it records only the first");
-            return Err(unproven(place, cause).expected(permitted.to_string()).into());
+            return Err(unproven_reason(place, cause).expected(permitted.to_string()).into());
         }
         compared
     }
 
     /// The earliest time at which the decision can have been made. The document states only its expiry.
-    fn earliest(&self) -> Option<Timestamp> {
+    fn earliest_decision_time(&self) -> Option<Timestamp> {
         let longest = SignedDuration::from_secs((DECISION_SECONDS + MAX_CLOCK_SKEW).cast_signed());
         Some(self.valid_until?.checked_sub(longest).unwrap_or(Timestamp::MIN))
     }
 
     /// Why a payment settled in this block was not based on the decision: the decision had expired, or did not exist
     /// yet.
-    fn objection_at(&self, block: &Block) -> Option<Box<Reason>> {
+    fn objection_at(&self, block: &ChainBlock) -> Option<Box<Reason>> {
         const PLACE: &str = "decision: /valid_until";
-        let Some((first, end)) = self.earliest().zip(self.valid_until) else {
-            return Some(unproven(PLACE, "it has no expiry").into());
+        let Some((first, end)) = self.earliest_decision_time().zip(self.valid_until) else {
+            return Some(unproven_reason(PLACE, "it has no expiry").into());
         };
         let last = end.checked_add(SignedDuration::from_secs(OPEN_SECONDS.cast_signed())).unwrap_or(Timestamp::MAX);
         let is_early = block.timestamp < first && !mutant!("decisions-about-what-was-settled");
@@ -183,15 +195,15 @@ impl StoredDecision {
 /// A payment that a client permitted with its header (`PAYMENT-SIGNATURE`, in version 1 `X-PAYMENT`). The signature is
 /// not verified here: only what the chain did with it counts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Payment(Permission);
+pub struct PermittedPayment(PaymentPermission);
 
-impl Payment {
+impl PermittedPayment {
     /// Parses the header.
     ///
     /// # Errors
     /// Why the header permits no payment that could be searched for, in words.
-    pub fn of_header(header: &str) -> Result<Self, String> {
-        let permission = Permission::of_header(header);
+    pub fn from_header(header: &str) -> Result<Self, String> {
+        let permission = PaymentPermission::from_header(header);
         permission.map(Self).map_err(|reason| match reason.observed {
             Some(observed) => format!("{} {observed}", reason.message),
             None => reason.message,
@@ -200,15 +212,15 @@ impl Payment {
 }
 
 /// The settlement according to a seller's reply.
-struct Answer {
+struct SettlementReply {
     transaction: B256,
 }
 
 /// The transfer that the chain must contain: one transfer, authorised by this payment, in this transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Due {
+pub struct DueTransfer {
     /// The network.
-    pub network: Network,
+    pub network: Caip2Network,
     /// The transaction that the seller's reply refers to.
     pub transaction: B256,
     /// The asset's contract.
@@ -222,13 +234,13 @@ pub struct Due {
     pub amount: U256,
     /// The authorisation of the transfer.
     #[serde(flatten)]
-    pub permit: Permit,
+    pub permit: TransferPermit,
 }
 
 /// How the contents of the chain are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ShownBy {
+pub enum SettlementEvidenceKind {
     /// Endpoints report them.
     Reported,
     /// The logs are proven to be in the receipts trie of a block that endpoints agree on.
@@ -237,24 +249,24 @@ pub enum ShownBy {
 
 /// The result of checking a transaction on its chain.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sight {
+pub struct TransactionCheckResult {
     /// Why the transaction does not show the settlement. `None` if it does.
     pub objection: Option<Box<Reason>>,
     /// How this is known.
-    pub shown_by: ShownBy,
+    pub shown_by: SettlementEvidenceKind,
     /// The block that contains the transaction.
-    pub block: Block,
+    pub block: ChainBlock,
     /// How far endpoints vouch for the block, and for what they report.
-    pub proof: Proof,
+    pub proof: ProofStrength,
 }
 
-impl Sight {
+impl TransactionCheckResult {
     /// How far it is vouched for, on the same scale as names. Logs that are proven against a header count as a state
     /// proof.
-    pub const fn vouched(&self) -> Proof {
+    pub const fn effective_proof(&self) -> ProofStrength {
         match self.shown_by {
-            ShownBy::Proven => Proof { grade: Grade::StateProof, ..self.proof },
-            ShownBy::Reported => self.proof,
+            SettlementEvidenceKind::Proven => ProofStrength { grade: ProofGrade::StateProof, ..self.proof },
+            SettlementEvidenceKind::Reported => self.proof,
         }
     }
 }
@@ -263,13 +275,13 @@ impl Sight {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Settlement {
     /// How the settlement is shown. `None` if it is not shown.
-    pub shown_by: Option<ShownBy>,
+    pub shown_by: Option<SettlementEvidenceKind>,
     /// The transfer that had to be shown, if known.
-    pub due: Option<Due>,
+    pub due: Option<DueTransfer>,
     /// The block that contains the transaction, if one was found.
-    pub block: Option<Block>,
+    pub block: Option<ChainBlock>,
     /// How far endpoints vouch for the block.
-    pub proof: Option<Proof>,
+    pub proof: Option<ProofStrength>,
     /// The `id` of the decision, if there is one.
     pub decision: Option<String>,
     /// The objection, if there is one.
@@ -279,10 +291,14 @@ pub struct Settlement {
 
 impl Settlement {
     /// Combines the results for a purchase.
-    pub fn of(purchase: &Purchase, due: Option<Due>, seen: Result<Sight, Box<Reason>>) -> Self {
+    pub fn from_check(
+        purchase: &Purchase,
+        due: Option<DueTransfer>,
+        seen: Result<TransactionCheckResult, Box<Reason>>,
+    ) -> Self {
         let decision = purchase.decision.as_ref().map(|decision| decision.id.clone());
         match seen {
-            Ok(Sight { objection, shown_by, block, proof }) => {
+            Ok(TransactionCheckResult { objection, shown_by, block, proof }) => {
                 let decided = purchase.decision.as_ref();
                 let objection = objection.or_else(|| decided.and_then(|decided| decided.objection_at(&block)));
                 Self {
@@ -301,42 +317,42 @@ impl Settlement {
     }
 
     /// Describes in words how the settlement is shown.
-    pub fn shown(&self) -> Option<String> {
+    pub fn evidence_phrase(&self) -> Option<String> {
         let (by, proof) = (self.shown_by?, self.proof?);
         let word = match by {
-            ShownBy::Reported => "reported",
-            ShownBy::Proven => "proven in a block reported",
+            SettlementEvidenceKind::Reported => "reported",
+            SettlementEvidenceKind::Proven => "proven in a block reported",
         };
         let (network, block) = (&self.due.as_ref()?.network, self.block?.number);
         Some(format!("{word} by {} of {} endpoints, block {block} of {network}", proof.agreed, proof.asked))
     }
 
     /// The earliest time at which the settled payment can have been permitted. `None` if no block was found.
-    fn earliest(&self) -> Option<Timestamp> {
+    fn earliest_permission_time(&self) -> Option<Timestamp> {
         let open = SignedDuration::from_secs(OPEN_SECONDS.cast_signed());
         Some(self.block?.timestamp.checked_sub(open).unwrap_or(Timestamp::MIN))
     }
 
     /// The objection to an x402 receipt: it states another network, payer or transaction, or is too old for the block
     /// of the settlement. `None` if there is no objection, or if it is unknown what had to be shown.
-    pub fn against_receipt(&self, receipt: &Receipt) -> Option<Box<Reason>> {
+    pub fn receipt_objection(&self, receipt: &X402Receipt) -> Option<Box<Reason>> {
         let due = self.due.as_ref().filter(|_| !mutant!("receipts-of-any-transaction"))?;
-        let Receipt { network, payer, transaction, issued_at, .. } = receipt;
+        let X402Receipt { network, payer, transaction, issued_at, .. } = receipt;
         if network != due.network.as_str() {
             return Some(mismatch("/payload/network", &due.network, network));
         }
-        match forms::address(payer) {
+        match forms::parse_address(payer) {
             Some(payer) if payer == due.payer => {}
             Some(_) => return Some(mismatch("/payload/payer", due.payer, payer)),
             None => {
                 let cause = format!("{}, which is not an address", excerpt(payer));
-                return Some(unproven("/payload/payer", cause).expected(due.payer.to_string()).into());
+                return Some(unproven_reason("/payload/payer", cause).expected(due.payer.to_string()).into());
             }
         }
-        if !transaction.is_empty() && forms::word(transaction) != Some(due.transaction) {
+        if !transaction.is_empty() && forms::parse_word(transaction) != Some(due.transaction) {
             return Some(mismatch("/payload/transaction", due.transaction, transaction));
         }
-        let earliest = u64::try_from(self.earliest()?.as_second()).unwrap_or_default();
+        let earliest = u64::try_from(self.earliest_permission_time()?.as_second()).unwrap_or_default();
         let is_older = *issued_at < earliest && !mutant!("receipts-before-their-payment");
         is_older.then(|| mismatch("/payload/issuedAt", format!("no earlier than {earliest}"), issued_at))
     }
@@ -351,7 +367,8 @@ impl Purchase {
     pub fn read(decision: Option<&[u8]>, payment: Option<&str>, settlement: Option<String>) -> Result<Self, String> {
         let decision =
             decision.map(StoredDecision::from_bytes).transpose().map_err(|why| format!("decision: {why}"))?;
-        let payment = payment.map(Payment::of_header).transpose().map_err(|why| format!("payment: {why}"))?;
+        let payment =
+            payment.map(PermittedPayment::from_header).transpose().map_err(|why| format!("payment: {why}"))?;
         Ok(Self { decision, payment, settlement })
     }
 
@@ -361,23 +378,23 @@ impl Purchase {
     }
 
     /// The facts with which an x402 receipt is compared, if there is a decision.
-    pub fn bought(&self) -> Option<Bought> {
+    pub fn purchase_facts(&self) -> Option<PurchaseFacts> {
         let StoredDecision { id, digest, name, verb, price, url, is_of_several, .. } = self.decision.clone()?;
         let decision = if mutant!("decisions-state-their-digest") { id } else { digest };
-        let permitted = self.payment.as_ref().map(|Payment(payment)| payment);
+        let permitted = self.payment.as_ref().map(|PermittedPayment(payment)| payment);
         let network = if is_of_several { permitted.map(|it| it.network.clone()) } else { Some(price.network) };
-        Some(Bought { decision, name, verb, network, url, payer: permitted.map(|it| it.payer) })
+        Some(PurchaseFacts { decision, name, verb, network, url, payer: permitted.map(|it| it.payer) })
     }
 
     /// The earliest time of the purchase: neither the decision nor the permission of the settled payment can be older.
     /// `None` if both are unknown.
-    pub fn earliest(&self, settlement: Option<&Settlement>) -> Option<Timestamp> {
-        let decided = self.decision.as_ref().and_then(StoredDecision::earliest);
-        decided.into_iter().chain(settlement.and_then(Settlement::earliest)).max()
+    pub fn earliest_purchase_time(&self, settlement: Option<&Settlement>) -> Option<Timestamp> {
+        let decided = self.decision.as_ref().and_then(StoredDecision::earliest_decision_time);
+        decided.into_iter().chain(settlement.and_then(Settlement::earliest_permission_time)).max()
     }
 
     /// The network and payee: from `due`, or, if there is no payment, from a decision about a single entry.
-    pub fn paid_to<'a>(&'a self, due: Option<&'a Due>) -> Option<(&'a Network, Address)> {
+    pub fn payee_on_network<'a>(&'a self, due: Option<&'a DueTransfer>) -> Option<(&'a Caip2Network, Address)> {
         let decided = self.decision.as_ref().filter(|decided| self.payment.is_none() && !decided.is_of_several);
         due.map(|due| (&due.network, due.pay_to))
             .or_else(|| decided.map(|decided| (&decided.price.network, decided.payee)))
@@ -387,12 +404,12 @@ impl Purchase {
     ///
     /// # Errors
     /// `settlement-mismatch` if two documents differ, `settlement-unproven` if one is missing.
-    pub fn due(&self, name: &str) -> Result<Due, Box<Reason>> {
+    pub fn due_transfer(&self, name: &str) -> Result<DueTransfer, Box<Reason>> {
         if let Some(decision) = &self.decision {
             compare("decision: /name", name, &decision.name)?;
         }
-        let Some(Payment(payment)) = &self.payment else {
-            return Err(unproven("payment", "missing, so any transaction could be presented").into());
+        let Some(PermittedPayment(payment)) = &self.payment else {
+            return Err(unproven_reason("payment", "missing, so any transaction could be presented").into());
         };
         payment.check_accepted()?;
         if let Some(decided @ StoredDecision { price, payee, .. }) = &self.decision {
@@ -409,17 +426,17 @@ impl Purchase {
             (None, Some(decided)) if !decided.is_of_several => decided.price.asset,
             (None, Some(_)) => {
                 let cause = "the decision was about several entries, and the payment does not name its asset";
-                return Err(unproven("payment", cause).into());
+                return Err(unproven_reason("payment", cause).into());
             }
             (None, None) => {
-                return Err(unproven("payment", "neither it nor a decision names the asset").into());
+                return Err(unproven_reason("payment", "neither it nor a decision names the asset").into());
             }
         };
         let Some(header) = &self.settlement else {
-            return Err(unproven("settlement", "missing, so the transaction is unknown").into());
+            return Err(unproven_reason("settlement", "missing, so the transaction is unknown").into());
         };
-        let answer = Answer::of_header(header, payment)?;
-        Ok(Due {
+        let answer = SettlementReply::from_header(header, payment)?;
+        Ok(DueTransfer {
             network: payment.network.clone(),
             transaction: answer.transaction,
             asset,
@@ -431,7 +448,7 @@ impl Purchase {
     }
 }
 
-impl Permission {
+impl PaymentPermission {
     /// Checks that the payload permits what the header claims to accept.
     fn check_accepted(&self) -> Result<(), Box<Reason>> {
         let Some(accepted) = self.accepted.as_ref().filter(|_| !mutant!("accepted-is-not-permitted")) else {
@@ -446,10 +463,10 @@ impl Permission {
     }
 }
 
-impl Answer {
+impl SettlementReply {
     /// Parses the reply's header, and checks that it is about this payment.
-    fn of_header(header: &str, payment: &Permission) -> Result<Self, Box<Reason>> {
-        let unreadable = |cause: String| unproven("settlement", format!("cannot be read: {cause}"));
+    fn from_header(header: &str, payment: &PaymentPermission) -> Result<Self, Box<Reason>> {
+        let unreadable = |cause: String| unproven_reason("settlement", format!("cannot be read: {cause}"));
         let answer = decode(header, REPLY).map_err(|error| unreadable(excerpt(&error.to_string())))?;
         let text = |member: &str| answer.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
         let shown = |member: &str| answer.get(member).map_or_else(|| "nothing".to_owned(), Value::to_string);
@@ -457,38 +474,38 @@ impl Answer {
             return Err(mismatch("settlement: /success", true, shown("success")));
         }
         let network = text("network").and_then(|network| match payment.version {
-            Version::V1 => Network::of_v1(network),
-            Version::V2 => network.parse().ok(),
+            X402Version::V1 => Caip2Network::from_v1_name(network),
+            X402Version::V2 => network.parse().ok(),
         });
         if network.as_ref() != Some(&payment.network) {
             return Err(mismatch("settlement: /network", &payment.network, shown("network")));
         }
         if let Some(payer) = text("payer")
-            && forms::address(payer) != Some(payment.payer)
+            && forms::parse_address(payer) != Some(payment.payer)
         {
             return Err(mismatch("settlement: /payer", payment.payer, payer));
         }
         if let Some(amount) = text("amount")
-            && forms::amount(amount) != Some(payment.amount)
+            && forms::parse_amount(amount) != Some(payment.amount)
         {
             return Err(mismatch("settlement: /amount", payment.amount, amount));
         }
-        let transaction = text("transaction").and_then(forms::word);
+        let transaction = text("transaction").and_then(forms::parse_word);
         let transaction = transaction.ok_or_else(|| unreadable("it names no transaction".to_owned()))?;
         Ok(Self { transaction })
     }
 }
 
-impl Due {
+impl DueTransfer {
     /// SHA-256 of its JSON form. It changes if any member changes.
     pub fn digest(&self) -> Digest {
-        Digest::of(&serde_json::to_vec(self).expect("it has a JSON form: its keys are strings"))
+        Digest::compute(&serde_json::to_vec(self).expect("it has a JSON form: its keys are strings"))
     }
 
     /// Whether the transaction's logs show the transfer. A call to the Permit2 proxy is identified by the transaction
     /// itself, which no receipt contains.
     pub const fn is_shown_by_logs(&self) -> bool {
-        matches!(self.permit, Permit::Eip3009 { .. })
+        matches!(self.permit, TransferPermit::Eip3009 { .. })
     }
 
     /// Checks the transaction in the chain up to its finalized block `head`. `is_receipt_proven` means that its logs
@@ -496,22 +513,26 @@ impl Due {
     ///
     /// # Errors
     /// `settlement-unproven` if no block contains it.
-    pub fn seen(
+    pub fn check_transaction(
         &self,
-        head: &Block,
-        execution: Option<&Execution>,
-        proof: &Proof,
+        head: &ChainBlock,
+        execution: Option<&ExecutedTransaction>,
+        proof: &ProofStrength,
         is_receipt_proven: bool,
-    ) -> Result<Sight, Box<Reason>> {
+    ) -> Result<TransactionCheckResult, Box<Reason>> {
         let Some(execution) = execution else {
             let (network, number) = (&self.network, head.number);
             let observed =
                 format!("the endpoints of {network} know no such transaction up to finalized block {number}");
-            return Err(unproven("transaction", observed).expected(self.transaction.to_string()).into());
+            return Err(unproven_reason("transaction", observed).expected(self.transaction.to_string()).into());
         };
-        let shown_by = if is_receipt_proven && self.is_shown_by_logs() { ShownBy::Proven } else { ShownBy::Reported };
+        let shown_by = if is_receipt_proven && self.is_shown_by_logs() {
+            SettlementEvidenceKind::Proven
+        } else {
+            SettlementEvidenceKind::Reported
+        };
         let objection = self.check(execution).err();
-        Ok(Sight { objection, shown_by, block: execution.block, proof: *proof })
+        Ok(TransactionCheckResult { objection, shown_by, block: execution.block, proof: *proof })
     }
 
     /// Checks that the transaction contains exactly one transfer of the asset, from payer to payee, with the right
@@ -519,19 +540,19 @@ impl Due {
     ///
     /// # Errors
     /// `settlement-mismatch`, or `settlement-unproven` if it contains several such transfers or authorisations.
-    pub fn check(&self, execution: &Execution) -> Result<(), Box<Reason>> {
+    pub fn check(&self, execution: &ExecutedTransaction) -> Result<(), Box<Reason>> {
         compare("transaction", &self.transaction, &execution.transaction)?;
         if !execution.has_succeeded && !mutant!("failed-transactions-settle") {
             return Err(mismatch("transaction: status", "success", "it was reverted"));
         }
         self.check_transfer(execution)?;
         match &self.permit {
-            Permit::Eip3009 { nonce } => self.check_authorization(execution, *nonce),
-            Permit::Permit2 { nonce, signature } => self.check_proxy(execution, nonce, signature),
+            TransferPermit::Eip3009 { nonce } => self.check_authorization(execution, *nonce),
+            TransferPermit::Permit2 { nonce, signature } => self.check_proxy(execution, nonce, signature),
         }
     }
 
-    fn check_transfer(&self, execution: &Execution) -> Result<(), Box<Reason>> {
+    fn check_transfer(&self, execution: &ExecutedTransaction) -> Result<(), Box<Reason>> {
         const PLACE: &str = "log: Transfer";
         let topics = [Transfer::SIGNATURE_HASH, self.payer.into_word(), self.pay_to.into_word()];
         let transfers: Vec<&Log> = self.logs(execution, &topics).collect();
@@ -547,14 +568,16 @@ impl Due {
                 Err(mismatch(PLACE, expected(), observed))
             }
             _ => {
-                let reason =
-                    unproven(PLACE, format!("{} between the two, of which one is this payment's", transfers.len()));
+                let reason = unproven_reason(
+                    PLACE,
+                    format!("{} between the two, of which one is this payment's", transfers.len()),
+                );
                 Err(reason.expected(expected()).into())
             }
         }
     }
 
-    fn check_authorization(&self, execution: &Execution, nonce: B256) -> Result<(), Box<Reason>> {
+    fn check_authorization(&self, execution: &ExecutedTransaction, nonce: B256) -> Result<(), Box<Reason>> {
         const PLACE: &str = "log: AuthorizationUsed";
         let event = [AuthorizationUsed::SIGNATURE_HASH, self.payer.into_word()];
         let used: Vec<&Log> = self.logs(execution, &event).collect();
@@ -567,7 +590,8 @@ impl Due {
             }
             [..] if mutant!("further-authorizations-settle") => Ok(()),
             _ => {
-                let reason = unproven(PLACE, format!("{} of the payer, of which one is this payment's", used.len()));
+                let reason =
+                    unproven_reason(PLACE, format!("{} of the payer, of which one is this payment's", used.len()));
                 Err(reason.expected(expected()).into())
             }
         }
@@ -575,16 +599,16 @@ impl Due {
 
     /// Checks that the Permit2 proxy was called with this permit. The proxy pays only the witness's `to`, and its logs
     /// do not identify the permit. If another contract used the permit, the result is unknown.
-    fn check_proxy(&self, execution: &Execution, nonce: &U256, signature: &Bytes) -> Result<(), Box<Reason>> {
+    fn check_proxy(&self, execution: &ExecutedTransaction, nonce: &U256, signature: &Bytes) -> Result<(), Box<Reason>> {
         if execution.to != Some(PERMIT2_PROXY) && !mutant!("any-proxy-settles") {
             let observed = execution.to.map_or_else(|| "a new contract".to_owned(), |to| to.to_string());
-            return Err(unproven("transaction: to", observed).expected(PERMIT2_PROXY.to_string()).into());
+            return Err(unproven_reason("transaction: to", observed).expected(PERMIT2_PROXY.to_string()).into());
         }
         if mutant!("any-permit-settles") {
             return Ok(());
         }
-        let call = proxy::settled(&execution.input)
-            .ok_or_else(|| unproven("transaction: input", "not a call of the proxy that settles a payment"))?;
+        let call = proxy::decode_settle_call(&execution.input)
+            .ok_or_else(|| unproven_reason("transaction: input", "not a call of the proxy that settles a payment"))?;
         compare("transaction: owner", &self.payer, &call.owner)?;
         compare("transaction: token", &self.asset, &call.permit.permitted.token)?;
         compare("transaction: amount", &self.amount, &call.permit.permitted.amount)?;
@@ -593,11 +617,11 @@ impl Due {
         if call.signature == *signature {
             return Ok(());
         }
-        Err(unproven("transaction: signature", "another one than that of this payment").into())
+        Err(unproven_reason("transaction: signature", "another one than that of this payment").into())
     }
 
     /// The logs of the asset's contract that have three topics and start with `first`.
-    fn logs<'e>(&self, execution: &'e Execution, first: &[B256]) -> impl Iterator<Item = &'e Log> {
+    fn logs<'e>(&self, execution: &'e ExecutedTransaction, first: &[B256]) -> impl Iterator<Item = &'e Log> {
         let is_own = |log: &&Log| log.address == self.asset || mutant!("any-contract-logs");
         let is_such = move |log: &&Log| log.topics().len() == 3 && log.topics().starts_with(first);
         execution.logs.iter().filter(is_own).filter(is_such)
@@ -612,11 +636,11 @@ fn compare<T: PartialEq + Display + ?Sized>(place: &str, expected: &T, observed:
 }
 
 fn mismatch(place: &str, expected: impl Display, observed: impl Display) -> Box<Reason> {
-    let reason = Reason::new(Code::SettlementMismatch).at(place).expected(expected.to_string());
+    let reason = Reason::new(ReasonCode::SettlementMismatch).at_place(place).expected(expected.to_string());
     Box::new(reason.observed(excerpt(&observed.to_string())))
 }
 
 /// A fact at `place` that is unknown, with the cause.
-pub fn unproven(place: &str, why: impl Into<String>) -> Reason {
-    Reason::new(Code::SettlementUnproven).at(place).observed(why)
+pub fn unproven_reason(place: &str, why: impl Into<String>) -> Reason {
+    Reason::new(ReasonCode::SettlementUnproven).at_place(place).observed(why)
 }

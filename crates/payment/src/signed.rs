@@ -14,22 +14,22 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use clresolve_core::json::Limits;
+use clresolve_core::json::JsonLimits;
 use clresolve_core::mutant;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::verdict::canonical_digest;
 
 use crate::asset::AssetProperties;
 use crate::encoding::decode;
 use crate::forms;
-use crate::network::Network;
-use crate::terms::{self, Price, Terms, Transfer, Version, without_nulls};
-use crate::typed_data::{self, signer};
-use payload::{Eip3009, Permit2};
+use crate::network::Caip2Network;
+use crate::terms::{self, PaymentTerms, Price, TransferMethod, X402Version, without_nulls};
+use crate::typed_data::{self, recover_signer};
+use payload::{Eip3009Payload, Permit2Payload};
 
-pub(crate) use permission::Permission;
-pub use permission::Permit;
+pub(crate) use permission::PaymentPermission;
+pub use permission::TransferPermit;
 
 /// Maximum length of a payment header. Those of the SDKs take two kilobytes.
 pub const MAX_HEADER_BYTES: usize = 16 * 1024;
@@ -41,7 +41,8 @@ pub const MAX_CLOCK_SKEW: u64 = 30;
 pub const PERMIT2_PROXY: Address = address!("402085c248EeA27D92E8b30b2C58ed07f9E20001");
 
 /// Parser limits for a payment header. It repeats the extensions of the terms, so it nests as deeply.
-const LIMITS: Limits = Limits { bytes: MAX_HEADER_BYTES, levels: 32, values: 2048, name: 1024, paths: 256 * 1024 };
+const LIMITS: JsonLimits =
+    JsonLimits { bytes: MAX_HEADER_BYTES, levels: 32, values: 2048, name: 1024, paths: 256 * 1024 };
 
 const MEMBERS_V1: &[&str] = &["x402Version", "scheme", "network", "payload"];
 
@@ -57,7 +58,7 @@ const PAYMENT_ID_BYTES: RangeInclusive<usize> = 16..=128;
 #[derive(Clone, Debug)]
 pub struct PaymentHeader {
     payment: Value,
-    version: Version,
+    version: X402Version,
 }
 
 impl PaymentHeader {
@@ -65,7 +66,7 @@ impl PaymentHeader {
     ///
     /// # Errors
     /// `payment-signature-mismatch`, with the difference from the terms.
-    pub fn read(header: &str, terms: &Terms) -> Result<Self, Box<Reason>> {
+    pub fn read(header: &str, terms: &PaymentTerms) -> Result<Self, Box<Reason>> {
         let payment = decode_header(header)?;
         let version = version(&payment, terms)?;
         check_members(&payment, version)?;
@@ -87,13 +88,13 @@ impl PaymentHeader {
         now: Timestamp,
     ) -> Result<(), Box<Reason>> {
         match self.version {
-            Version::V1 => check_claims(&self.payment, price)?,
-            Version::V2 => check_accepted(&self.payment, entry, price)?,
+            X402Version::V1 => check_claims(&self.payment, price)?,
+            X402Version::V2 => check_accepted(&self.payment, entry, price)?,
         }
         let now = u64::try_from(now.as_second()).unwrap_or_default();
         match price.transfer {
-            Transfer::Eip3009 => check_eip3009(&payload(&self.payment)?, price, asset, now),
-            Transfer::Permit2 => check_permit2(&payload(&self.payment)?, price, now),
+            TransferMethod::Eip3009 => check_eip3009(&parse_payload(&self.payment)?, price, asset, now),
+            TransferMethod::Permit2 => check_permit2(&parse_payload(&self.payment)?, price, now),
         }
     }
 }
@@ -110,19 +111,19 @@ fn decode_header(header: &str) -> Result<Value, Box<Reason>> {
 }
 
 /// The version of the header, if the terms can be paid in it.
-fn version(payment: &Value, terms: &Terms) -> Result<Version, Box<Reason>> {
+fn version(payment: &Value, terms: &PaymentTerms) -> Result<X402Version, Box<Reason>> {
     let number = payment.get("x402Version");
-    let is_stated = |version: &Version| number.and_then(Value::as_u64) == Some(version.number());
-    let stated = [Version::V1, Version::V2].into_iter().find(is_stated);
+    let is_stated = |version: &X402Version| number.and_then(Value::as_u64) == Some(version.number());
+    let stated = [X402Version::V1, X402Version::V2].into_iter().find(is_stated);
     let demanded = stated.filter(|version| terms.can_be_paid_in(*version));
-    demanded.ok_or_else(|| differs("/x402Version", terms.version.number(), shown(number)))
+    demanded.ok_or_else(|| difference_reason("/x402Version", terms.version.number(), display_value(number)))
 }
 
 /// Rejects members that x402 does not define, since they might permit something too.
-fn check_members(payment: &Value, version: Version) -> Result<(), Box<Reason>> {
+fn check_members(payment: &Value, version: X402Version) -> Result<(), Box<Reason>> {
     let known = match version {
-        Version::V1 => MEMBERS_V1,
-        Version::V2 => MEMBERS_V2,
+        X402Version::V1 => MEMBERS_V1,
+        X402Version::V2 => MEMBERS_V2,
     };
     let mut members = payment.as_object().into_iter().flat_map(Map::keys);
     let Some(further) = members.find(|name| !known.contains(&name.as_str()) && !mutant!("any-member-leaves")) else {
@@ -139,10 +140,10 @@ fn check_claims(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
         return Ok(());
     }
     if text("scheme") != Some("exact") {
-        return Err(differs("/scheme", "exact", shown(payment.get("scheme"))));
+        return Err(difference_reason("/scheme", "exact", display_value(payment.get("scheme"))));
     }
-    if text("network").and_then(Network::of_v1).as_ref() != Some(&price.network) {
-        return Err(differs("/network", &price.network, shown(payment.get("network"))));
+    if text("network").and_then(Caip2Network::from_v1_name).as_ref() != Some(&price.network) {
+        return Err(difference_reason("/network", &price.network, display_value(payment.get("network"))));
     }
     Ok(())
 }
@@ -150,7 +151,7 @@ fn check_claims(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
 /// Like [`check_claims`], for the entry that a version 2 header repeats.
 fn check_accepted(payment: &Value, entry: &Value, price: &Price) -> Result<(), Box<Reason>> {
     let Some(accepted) = payment.get("accepted") else { return Ok(()) };
-    let stated = terms::price(accepted, Version::V2, "/accepted".to_owned());
+    let stated = terms::parse_price(accepted, X402Version::V2, "/accepted".to_owned());
     if stated.as_ref() != Ok(price) && !mutant!("headers-accept-any-entry") {
         let message = "The payment header accepts a different entry than the decided one.";
         return Err(mismatch("/accepted", message).into());
@@ -209,11 +210,13 @@ fn check_resource(payment: &Value, demanded: Option<&Value>) -> Result<(), Box<R
 fn check_extensions(payment: &Value, demanded: &Map<String, Value>) -> Result<(), Box<Reason>> {
     let Some(extensions) = payment.get("extensions").filter(|extensions| !extensions.is_null()) else { return Ok(()) };
     let Some(extensions) = extensions.as_object() else {
-        return Err(differs("/extensions", "an object", shown(Some(extensions))));
+        return Err(difference_reason("/extensions", "an object", display_value(Some(extensions))));
     };
     let repeats = |name: &str, said: &Value| {
         let same = |said: &Value| demanded.get(name).is_some_and(|own| is_echo(said, own));
-        said.is_null() || same(said) || (name == PAYMENT_IDENTIFIER && unnamed(said).is_some_and(|said| same(&said)))
+        said.is_null()
+            || same(said)
+            || (name == PAYMENT_IDENTIFIER && without_payment_id(said).is_some_and(|said| same(&said)))
     };
     let further = extensions.iter().find(|(name, said)| !repeats(name, said) && !mutant!("further-signatures-leave"));
     let Some((name, _)) = further else { return Ok(()) };
@@ -222,7 +225,7 @@ fn check_extensions(payment: &Value, demanded: &Map<String, Value>) -> Result<()
 }
 
 /// The payment identifier extension without the identifier that the client added.
-fn unnamed(said: &Value) -> Option<Value> {
+fn without_payment_id(said: &Value) -> Option<Value> {
     let mut said = said.clone();
     let id = said.get_mut("info")?.as_object_mut()?.remove("id")?;
     let id = id.as_str()?.as_bytes();
@@ -231,46 +234,51 @@ fn unnamed(said: &Value) -> Option<Value> {
 }
 
 /// Deserializes the payload according to the price's transfer method.
-fn payload<'v, P: Deserialize<'v>>(payment: &'v Value) -> Result<P, Box<Reason>> {
-    forms::record(payment.get("payload").unwrap_or(&Value::Null)).map_err(|error| {
+fn parse_payload<'v, P: Deserialize<'v>>(payment: &'v Value) -> Result<P, Box<Reason>> {
+    forms::deserialize_record(payment.get("payload").unwrap_or(&Value::Null)).map_err(|error| {
         let message = "The payload of the payment header does not have the form of the entry's transfer method.";
         mismatch("/payload", message).observed(excerpt(&error.to_string())).into()
     })
 }
 
-fn check_eip3009(payload: &Eip3009, price: &Price, asset: &AssetProperties, now: u64) -> Result<(), Box<Reason>> {
+fn check_eip3009(
+    payload: &Eip3009Payload,
+    price: &Price,
+    asset: &AssetProperties,
+    now: u64,
+) -> Result<(), Box<Reason>> {
     const PLACE: &str = "/payload/authorization";
     let authorization = &payload.authorization;
     if authorization.to != price.pay_to && !mutant!("signatures-pay-anybody") {
-        return Err(differs(&format!("{PLACE}/to"), price.pay_to, authorization.to));
+        return Err(difference_reason(&format!("{PLACE}/to"), price.pay_to, authorization.to));
     }
     if authorization.value != price.amount && !mutant!("signatures-pay-any-amount") {
-        return Err(differs(&format!("{PLACE}/value"), price.amount, authorization.value));
+        return Err(difference_reason(&format!("{PLACE}/value"), price.amount, authorization.value));
     }
     check_start(authorization.valid_after, now, &format!("{PLACE}/validAfter"))?;
     check_end(authorization.valid_before, price, now, &format!("{PLACE}/validBefore"))?;
-    let hash = authorization.message().eip712_signing_hash(&typed_data::of_asset(asset, price));
+    let hash = authorization.message().eip712_signing_hash(&typed_data::asset_domain(asset, price));
     check_signer(hash, &payload.signature, authorization.from)
 }
 
-fn check_permit2(payload: &Permit2, price: &Price, now: u64) -> Result<(), Box<Reason>> {
+fn check_permit2(payload: &Permit2Payload, price: &Price, now: u64) -> Result<(), Box<Reason>> {
     const PLACE: &str = "/payload/permit2Authorization";
     let permit = &payload.permit2_authorization;
     if permit.spender != PERMIT2_PROXY && !mutant!("anybody-spends") {
-        return Err(differs(&format!("{PLACE}/spender"), PERMIT2_PROXY, permit.spender));
+        return Err(difference_reason(&format!("{PLACE}/spender"), PERMIT2_PROXY, permit.spender));
     }
     if permit.witness.to != price.pay_to && !mutant!("any-witness") {
-        return Err(differs(&format!("{PLACE}/witness/to"), price.pay_to, permit.witness.to));
+        return Err(difference_reason(&format!("{PLACE}/witness/to"), price.pay_to, permit.witness.to));
     }
     if permit.permitted.token != price.asset && !mutant!("permits-of-any-token") {
-        return Err(differs(&format!("{PLACE}/permitted/token"), price.asset, permit.permitted.token));
+        return Err(difference_reason(&format!("{PLACE}/permitted/token"), price.asset, permit.permitted.token));
     }
     if permit.permitted.amount != price.amount && !mutant!("permits-of-any-amount") {
-        return Err(differs(&format!("{PLACE}/permitted/amount"), price.amount, permit.permitted.amount));
+        return Err(difference_reason(&format!("{PLACE}/permitted/amount"), price.amount, permit.permitted.amount));
     }
     check_start(permit.witness.valid_after, now, &format!("{PLACE}/witness/validAfter"))?;
     check_end(permit.deadline, price, now, &format!("{PLACE}/deadline"))?;
-    let hash = permit.message().eip712_signing_hash(&typed_data::of_permit2(price.chain_id));
+    let hash = permit.message().eip712_signing_hash(&typed_data::permit2_domain(price.chain_id));
     check_signer(hash, &payload.signature, permit.from)
 }
 
@@ -280,7 +288,7 @@ fn check_start(start: U256, now: u64, place: &str) -> Result<(), Box<Reason>> {
     if start <= latest || mutant!("signatures-begin-later") {
         return Ok(());
     }
-    Err(differs(place, format_args!("at most {latest}"), start))
+    Err(difference_reason(place, format_args!("at most {latest}"), start))
 }
 
 /// Checks that the payment can be settled for as long as the price states, and no longer.
@@ -290,13 +298,13 @@ fn check_end(end: U256, price: &Price, now: u64, place: &str) -> Result<(), Box<
     if end > now && (end <= latest || mutant!("signatures-never-end")) {
         return Ok(());
     }
-    Err(differs(place, format_args!("after {now} and at most {latest}"), end))
+    Err(difference_reason(place, format_args!("after {now} and at most {latest}"), end))
 }
 
 /// Checks the signer. The signed domain contains asset and chain, so a signature for others recovers to a different
 /// address.
 fn check_signer(hash: B256, signature: &str, from: Address) -> Result<(), Box<Reason>> {
-    match signer(hash, signature) {
+    match recover_signer(hash, signature) {
         Ok(signer) if signer == from || mutant!("anybody-signs") => Ok(()),
         Ok(_) => {
             let message = "The signature is not one of `from` for this asset on this chain.";
@@ -309,16 +317,16 @@ fn check_signer(hash: B256, signature: &str, from: Address) -> Result<(), Box<Re
     }
 }
 
-fn differs(place: &str, expected: impl Display, observed: impl Display) -> Box<Reason> {
+fn difference_reason(place: &str, expected: impl Display, observed: impl Display) -> Box<Reason> {
     let reason = mismatch(place, "The payment header permits a different payment than the decided one.");
     Box::new(reason.expected(expected.to_string()).observed(excerpt(&observed.to_string())))
 }
 
 fn mismatch(place: &str, message: impl Into<String>) -> Reason {
-    let reason = Reason::new(Code::PaymentSignatureMismatch).message(message);
-    if place.is_empty() { reason } else { reason.at(place) }
+    let reason = Reason::new(ReasonCode::PaymentSignatureMismatch).message(message);
+    if place.is_empty() { reason } else { reason.at_place(place) }
 }
 
-fn shown(value: Option<&Value>) -> String {
+fn display_value(value: Option<&Value>) -> String {
     value.map_or_else(|| "nothing".to_owned(), Value::to_string)
 }

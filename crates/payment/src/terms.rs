@@ -14,25 +14,25 @@ use std::io::Read as _;
 use flate2::bufread::GzDecoder;
 use serde_json::Value;
 
-use clresolve_core::json::{Limits, parse};
+use clresolve_core::json::{JsonLimits, parse};
 use clresolve_core::mutant;
 use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt;
 
-use crate::encoding::{decode, longest};
+use crate::encoding::{base64_length, decode};
 use places::{TermsPlace, may_be_an_object};
-use reading::{ambiguous, malformed, terms};
+use reading::{ambiguous_terms, malformed_terms, parse_terms};
 
 pub(crate) use agreement::without_nulls;
 pub use challenge::check_meta;
-pub use demand::{Entry, MAX_ENTRIES, Price, StatedDomain, Terms, Transfer, Version};
-pub(crate) use reading::price;
+pub use demand::{MAX_ENTRIES, PaymentOption, PaymentTerms, Price, StatedEip712Domain, TransferMethod, X402Version};
+pub(crate) use reading::parse_price;
 
 /// Maximum size of decoded terms. Published terms take two kilobytes.
 pub const MAX_TERMS_BYTES: usize = 64 * 1024;
 
 /// Maximum length of a header that contains terms, in base64.
-pub const MAX_VALUE_BYTES: usize = longest(MAX_TERMS_BYTES);
+pub const MAX_VALUE_BYTES: usize = base64_length(MAX_TERMS_BYTES);
 
 /// Maximum number of headers of a reply: more than any HTTP client accepts by default.
 pub const MAX_HEADERS: usize = 256;
@@ -48,11 +48,11 @@ const CONTENT_ENCODING: &str = "Content-Encoding";
 
 /// Parser limits for terms. Extensions contain JSON Schemas, which nest two or three levels for each level that they
 /// describe. Published terms stay below half of each limit.
-pub(crate) const LIMITS: Limits =
-    Limits { bytes: MAX_TERMS_BYTES, levels: 32, values: 4096, name: 1024, paths: 512 * 1024 };
+pub(crate) const LIMITS: JsonLimits =
+    JsonLimits { bytes: MAX_TERMS_BYTES, levels: 32, values: 4096, name: 1024, paths: 512 * 1024 };
 
 /// Parser limits for a tool's result: room for terms in each of its places, some of them encoded as text.
-const RESULT_LIMITS: Limits = Limits {
+const RESULT_LIMITS: JsonLimits = JsonLimits {
     bytes: 4 * MAX_TERMS_BYTES,
     levels: LIMITS.levels + 4,
     values: 2 * LIMITS.values,
@@ -65,7 +65,7 @@ const STATUS: u16 = 402;
 
 /// A seller's unmodified reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reply {
+pub struct SellerHttpReply {
     /// The status.
     pub status: u16,
     /// The headers in order. A repeated header is listed repeatedly.
@@ -74,33 +74,33 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-impl Terms {
+impl PaymentTerms {
     /// Parses the terms in an HTTP reply.
     ///
     /// # Errors
     /// `payment-terms-malformed` or `payment-terms-ambiguous`.
-    pub fn of_reply(reply: &Reply) -> Result<Self, Box<Reason>> {
+    pub fn from_reply(reply: &SellerHttpReply) -> Result<Self, Box<Reason>> {
         if reply.status != STATUS && !mutant!("any-status-demands") {
             let message = "Only a reply with status 402 demands a payment.";
-            return Err(malformed("status", message).expected("402").observed(reply.status.to_string()).into());
+            return Err(malformed_terms("status", message).expected("402").observed(reply.status.to_string()).into());
         }
         let header = header(&reply.headers)?;
         challenge::check_headers(&reply.headers)?;
-        let body = decoded(reply)?;
-        let older = older(&reply.headers)?;
+        let body = decoded_body(reply)?;
+        let older = older_header_terms(&reply.headers)?;
         let mut places = Vec::new();
         for terms in &older {
-            places.extend(places::of_document(terms, OLDER_HEADER)?);
+            places.extend(places::places_in_document(terms, OLDER_HEADER)?);
         }
-        Self::of_header_and_body(header, &body)?.agreed(&places)
+        Self::from_header_and_body(header, &body)?.require_agreement(&places)
     }
 
-    fn of_header_and_body(header: Option<&str>, body: &[u8]) -> Result<Self, Box<Reason>> {
+    fn from_header_and_body(header: Option<&str>, body: &[u8]) -> Result<Self, Box<Reason>> {
         let header = header.filter(|value| !mutant!("broken-header-is-no-header") || decode(value, LIMITS).is_ok());
-        let Some(header) = header else { return Self::of_body(body) };
-        let terms = Self::of_header(header)?;
+        let Some(header) = header else { return Self::from_body(body) };
+        let terms = Self::from_header(header)?;
         if let Some(list) = places::listed_terms(body, LIMITS) {
-            return terms.agreed(&places::of_document(&list, "body")?);
+            return terms.require_agreement(&places::places_in_document(&list, "body")?);
         }
         if !may_be_an_object(body) || mutant!("body-beside-the-header-is-ignored") {
             return Ok(terms);
@@ -108,30 +108,31 @@ impl Terms {
         let body = parse(body, LIMITS).map_err(|error| {
             let message =
                 "The body beside the header PAYMENT-REQUIRED cannot be read strictly, so it may demand anything.";
-            Box::new(ambiguous("body", message).observed(excerpt(&error.to_string())))
+            Box::new(ambiguous_terms("body", message).observed(excerpt(&error.to_string())))
         })?;
         challenge::check_result(&body)?;
-        terms.agreed(&places::of_document(&body, "body")?)
+        terms.require_agreement(&places::places_in_document(&body, "body")?)
     }
 
     /// Parses terms from a JSON value, as an SDK passes them on.
     ///
     /// # Errors
     /// `payment-terms-malformed`, or `payment-terms-ambiguous` if the case of a member's name differs.
-    pub fn of_value(value: &Value) -> Result<Self, Box<Reason>> {
+    pub fn from_value(value: &Value) -> Result<Self, Box<Reason>> {
         challenge::check_entries(value, "")?;
-        terms(value)
+        parse_terms(value)
     }
 
-    /// Like [`Terms::of_value`], for unparsed JSON text. Duplicate members make it malformed.
+    /// Like [`PaymentTerms::from_value`], for unparsed JSON text. Duplicate members make it malformed.
     ///
     /// # Errors
     /// `payment-terms-malformed`, or `payment-terms-ambiguous` if the text contains other terms at a deeper level.
-    pub fn of_json(text: &str) -> Result<Self, Box<Reason>> {
+    pub fn from_json(text: &str) -> Result<Self, Box<Reason>> {
         let document = parse(text.as_bytes(), LIMITS).map_err(|error| {
-            malformed("paymentRequired", "The terms cannot be read.").observed(excerpt(&error.to_string()))
+            malformed_terms("paymentRequired", "The terms cannot be read.").observed(excerpt(&error.to_string()))
         })?;
-        Self::of_value(&document)?.agreed(&others(places::of_document(&document, "")?, &document))
+        Self::from_value(&document)?
+            .require_agreement(&other_places(places::places_in_document(&document, "")?, &document))
     }
 
     /// Parses the terms in the JSON result of an MCP tool. Clients read `structuredContent`, a text of `content`,
@@ -139,14 +140,14 @@ impl Terms {
     ///
     /// # Errors
     /// `payment-terms-malformed`, or `payment-terms-ambiguous` if two places differ.
-    pub fn of_tool_result(result: &str) -> Result<Self, Box<Reason>> {
+    pub fn from_tool_result(result: &str) -> Result<Self, Box<Reason>> {
         let result = parse(result.as_bytes(), RESULT_LIMITS).map_err(|error| {
-            malformed("toolResult", "The tool's result cannot be read.").observed(excerpt(&error.to_string()))
+            malformed_terms("toolResult", "The tool's result cannot be read.").observed(excerpt(&error.to_string()))
         })?;
         challenge::check_result(&result)?;
         places::check_spelling(&result)?;
-        let texts = places::texts(&result, LIMITS)?;
-        let places = places::of_result(&result, &texts)?;
+        let texts = places::result_texts(&result, LIMITS)?;
+        let places = places::places_in_result(&result, &texts)?;
         let is_v2 = |place: &&TermsPlace<'_>| place.document.get("x402Version").and_then(Value::as_u64) == Some(2);
         let read = || places.iter().filter(|place| place.is_read);
         let judged = read().find(is_v2).or_else(|| read().next());
@@ -154,27 +155,27 @@ impl Terms {
         match (judged, unreadable) {
             (Some(_), Some((name, error))) => {
                 let message = "A text of the tool's result cannot be parsed strictly, so it may demand anything.";
-                Err(Box::new(ambiguous(name, message).observed(excerpt(&error.to_string()))))
+                Err(Box::new(ambiguous_terms(name, message).observed(excerpt(&error.to_string()))))
             }
             (None, Some((name, error))) => {
                 let message = "A text of the tool's result cannot be parsed, and no other place contains terms.";
-                Err(malformed(name, message).observed(excerpt(&error.to_string())).into())
+                Err(malformed_terms(name, message).observed(excerpt(&error.to_string())).into())
             }
             (None, None) => {
                 let message = "The tool's result contains no terms in the places where x402 clients read them.";
-                Err(malformed("toolResult", message).expected("accepts, with an entry").into())
+                Err(malformed_terms("toolResult", message).expected("accepts, with an entry").into())
             }
             (Some(judged), None) => {
                 if result.get("content").is_some_and(|content| !content.is_array() && !content.is_null()) {
                     let message = "The content of the tool's result is not a list, so clients may find anything in it.";
-                    return Err(Box::new(ambiguous("/content", message).expected("a list")));
+                    return Err(Box::new(ambiguous_terms("/content", message).expected("a list")));
                 }
                 let document = judged.document;
-                let terms = Self::of_value(document).map_err(|reason| {
+                let terms = Self::from_value(document).map_err(|reason| {
                     let place = format!("{}{}", judged.name, reason.place.as_deref().unwrap_or_default());
-                    Box::new(reason.at(place))
+                    Box::new(reason.at_place(place))
                 })?;
-                terms.agreed(&others(places, document))
+                terms.require_agreement(&other_places(places, document))
             }
         }
     }
@@ -184,48 +185,49 @@ impl Terms {
         self.offers.iter().any(|offer| offer.get("format").and_then(Value::as_str) == Some("jws"))
     }
 
-    fn of_header(header: &str) -> Result<Self, Box<Reason>> {
+    fn from_header(header: &str) -> Result<Self, Box<Reason>> {
         let document = decode(header, LIMITS).map_err(|error| {
-            malformed(HEADER, "The header PAYMENT-REQUIRED cannot be decoded.").observed(excerpt(&error.to_string()))
+            malformed_terms(HEADER, "The header PAYMENT-REQUIRED cannot be decoded.")
+                .observed(excerpt(&error.to_string()))
         })?;
-        Self::of_value(&document)?.written_in(Version::V2)
+        Self::from_value(&document)?.require_version(X402Version::V2)
     }
 
-    fn of_body(body: &[u8]) -> Result<Self, Box<Reason>> {
+    fn from_body(body: &[u8]) -> Result<Self, Box<Reason>> {
         let document = parse(body, LIMITS).map_err(|error| {
-            malformed("body", "There is no header PAYMENT-REQUIRED, and the body contains no terms.")
+            malformed_terms("body", "There is no header PAYMENT-REQUIRED, and the body contains no terms.")
                 .observed(excerpt(&error.to_string()))
         })?;
         challenge::check_result(&document)?;
-        let terms = Self::of_value(&document)?.written_in(Version::V1)?;
-        terms.agreed(&others(places::of_document(&document, "body")?, &document))
+        let terms = Self::from_value(&document)?.require_version(X402Version::V1)?;
+        terms.require_agreement(&other_places(places::places_in_document(&document, "body")?, &document))
     }
 
     /// These terms, if a client expects terms of their version in this place.
-    fn written_in(self, version: Version) -> Result<Self, Box<Reason>> {
+    fn require_version(self, version: X402Version) -> Result<Self, Box<Reason>> {
         if self.version == version {
             return Ok(self);
         }
         let message = "Terms of x402 version 2 belong in the header PAYMENT-REQUIRED, those of version 1 in the body.";
         let (expected, observed) = (version.number().to_string(), self.version.number().to_string());
-        Err(malformed("/x402Version", message).expected(expected).observed(observed).into())
+        Err(malformed_terms("/x402Version", message).expected(expected).observed(observed).into())
     }
 
     /// Whether a client of this version finds these terms and can pay them.
-    pub(crate) fn can_be_paid_in(&self, version: Version) -> bool {
-        version == self.version || (version == Version::V1 && self.also_v1)
+    pub(crate) fn can_be_paid_in(&self, version: X402Version) -> bool {
+        version == self.version || (version == X402Version::V1 && self.also_v1)
     }
 }
 
 /// All places except the one whose document is judged.
-fn others<'v>(mut places: Vec<TermsPlace<'v>>, judged: &Value) -> Vec<TermsPlace<'v>> {
+fn other_places<'v>(mut places: Vec<TermsPlace<'v>>, judged: &Value) -> Vec<TermsPlace<'v>> {
     places.retain(|place| !std::ptr::eq(place.document, judged));
     places
 }
 
 /// The headers that a decision depends on, in order: the index of each in the list of relevant headers, and its value.
 /// For other headers only their number matters.
-pub(crate) fn read_headers(headers: &[(String, String)]) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn decisive_headers(headers: &[(String, String)]) -> impl Iterator<Item = (usize, &str)> {
     let place = |name: &str| {
         let mut read = [HEADER, OLDER_HEADER, CONTENT_ENCODING].into_iter().chain(challenge::HEADERS);
         read.position(|known| known.eq_ignore_ascii_case(name))
@@ -234,28 +236,28 @@ pub(crate) fn read_headers(headers: &[(String, String)]) -> impl Iterator<Item =
 }
 
 /// The values of all [`HEADER`] headers, in order.
-fn values(headers: &[(String, String)]) -> impl Iterator<Item = &str> {
+fn terms_header_values(headers: &[(String, String)]) -> impl Iterator<Item = &str> {
     headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value)
 }
 
 /// The terms in the [`OLDER_HEADER`], which are compared but never judged.
-fn older(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Reason>> {
+fn older_header_terms(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Reason>> {
     let values = headers.iter().filter(|(name, value)| name.eq_ignore_ascii_case(OLDER_HEADER) && !value.is_empty());
     let decoded = values.map(|(_, value)| {
         decode(value, LIMITS).map_err(|error| {
             let message = "The header X-PAYMENT-REQUIRED cannot be decoded, so it may demand anything.";
-            Box::new(ambiguous(OLDER_HEADER, message).observed(excerpt(&error.to_string())))
+            Box::new(ambiguous_terms(OLDER_HEADER, message).observed(excerpt(&error.to_string())))
         })
     });
     let decoded: Vec<Value> = decoded.take(2).collect::<Result<_, _>>()?;
     if decoded.len() > 1 {
-        return Err(ambiguous(OLDER_HEADER, "The header X-PAYMENT-REQUIRED occurs twice.").into());
+        return Err(ambiguous_terms(OLDER_HEADER, "The header X-PAYMENT-REQUIRED occurs twice.").into());
     }
     Ok(decoded)
 }
 
 /// The decoded body (RFC 9110, section 8.4). A client that has already decoded it leaves the header unchanged.
-fn decoded(reply: &Reply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
+fn decoded_body(reply: &SellerHttpReply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
     let codings = reply.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(CONTENT_ENCODING));
     let codings: Vec<_> = codings.map(|(_, coding)| coding.trim().to_ascii_lowercase()).collect();
     let coding = codings.join(", ");
@@ -266,7 +268,7 @@ fn decoded(reply: &Reply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
     body.map(Cow::Owned).ok_or_else(|| {
         let message = "The body of the reply is compressed, and cannot be decoded within the limits.";
         let expected = format!("gzip of at most {MAX_TERMS_BYTES} bytes, or a decoded body");
-        Box::new(ambiguous("body", message).expected(expected).observed(excerpt(&coding)))
+        Box::new(ambiguous_terms("body", message).expected(expected).observed(excerpt(&coding)))
     })
 }
 
@@ -302,12 +304,12 @@ fn is_page(body: &[u8]) -> bool {
 fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
     if headers.len() > MAX_HEADERS {
         let message = "The reply has more headers than are read.";
-        return Err(malformed("headers", message).expected(format!("at most {MAX_HEADERS}")).into());
+        return Err(malformed_terms("headers", message).expected(format!("at most {MAX_HEADERS}")).into());
     }
-    let mut values = values(headers);
+    let mut values = terms_header_values(headers);
     let first = values.next();
     if (values.next().is_some() || first.is_some_and(is_joined)) && !mutant!("second-header-is-ignored") {
-        return Err(ambiguous(HEADER, "The header PAYMENT-REQUIRED occurs twice.").into());
+        return Err(ambiguous_terms(HEADER, "The header PAYMENT-REQUIRED occurs twice.").into());
     }
     Ok(first)
 }

@@ -6,7 +6,7 @@ use clresolve_jose::BASE64URL;
 use k256::ecdsa::SigningKey;
 use serde_json::{Value, json};
 
-use crate::terms::{Price, StatedDomain, Transfer};
+use crate::terms::{Price, StatedEip712Domain, TransferMethod};
 
 /// Worthless keys: private keys that are small numbers.
 pub(crate) const PAYER: u8 = 1;
@@ -25,7 +25,7 @@ pub(crate) fn sign(hash: B256, key: u8) -> String {
 }
 
 /// An offer as a JWS with this header.
-pub(crate) fn jws_offer(header: &Value, payload: &Value, key: &clresolve_jose::SigningKey) -> Value {
+pub(crate) fn jws_offer(header: &Value, payload: &Value, key: &clresolve_jose::Ed25519SigningKey) -> Value {
     let signed = format!("{}.{}", BASE64URL.encode(header.to_string()), BASE64URL.encode(payload.to_string()));
     json!({"format": "jws", "signature": format!("{signed}.{}", BASE64URL.encode(key.sign(signed.as_bytes())))})
 }
@@ -43,7 +43,7 @@ pub(crate) fn price() -> Price {
         asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e".parse().expect("an address"),
         pay_to: address_of(PAYEE),
         max_timeout_seconds: 60,
-        transfer: Transfer::Eip3009,
-        domain: StatedDomain { name: Some("USDC".to_owned()), version: Some("2".to_owned()) },
+        transfer: TransferMethod::Eip3009,
+        domain: StatedEip712Domain { name: Some("USDC".to_owned()), version: Some("2".to_owned()) },
     }
 }

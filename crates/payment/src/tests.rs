@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::asset::{self, AssetId, AssetProperties};
-use crate::network::{self, Network};
+use crate::network::{self, Caip2Network};
 
 /// A file or folder in the folder that `CLRESOLVE_X402` specifies. If the variable is unset, prints that the test is
 /// skipped.
@@ -33,13 +33,13 @@ fn x402_vectors_of_network_names_are_the_table() {
 fn x402_vectors_of_default_assets_are_the_table() {
     let Some(path) = published("tables/x402-default-assets.json") else { return };
     let text = std::fs::read(path).expect("readable");
-    let assets: BTreeMap<Network, Vec<Value>> = serde_json::from_slice(&text).expect("JSON");
+    let assets: BTreeMap<Caip2Network, Vec<Value>> = serde_json::from_slice(&text).expect("JSON");
     let mut count = 0;
     for (network, rows) in assets {
         for row in rows {
             let address = row["asset"].as_str().and_then(|text| text.parse().ok()).expect("an address");
             let id = AssetId { network: network.clone(), address };
-            let known = serde_json::to_value(AssetProperties::known(&id)).expect("JSON");
+            let known = serde_json::to_value(AssetProperties::find_known(&id)).expect("JSON");
             for member in ["name", "version", "decimals", "symbol"] {
                 assert_eq!(known[member], row[member], "{member} of {id:?}");
             }

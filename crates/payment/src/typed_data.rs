@@ -70,7 +70,7 @@ pub(crate) const OFFERS: Eip712Domain = eip712_domain! { name: "x402 offer", ver
 pub(crate) const RECEIPTS: Eip712Domain = eip712_domain! { name: "x402 receipt", version: "1", chain_id: 1, };
 
 /// The domain of the asset of a price.
-pub(crate) fn of_asset(asset: &AssetProperties, price: &Price) -> Eip712Domain {
+pub(crate) fn asset_domain(asset: &AssetProperties, price: &Price) -> Eip712Domain {
     Eip712Domain {
         name: Some(asset.name.to_string().into()),
         version: Some(asset.version.to_string().into()),
@@ -81,7 +81,7 @@ pub(crate) fn of_asset(asset: &AssetProperties, price: &Price) -> Eip712Domain {
 }
 
 /// The domain of Permit2 on a chain.
-pub(crate) fn of_permit2(chain_id: u64) -> Eip712Domain {
+pub(crate) fn permit2_domain(chain_id: u64) -> Eip712Domain {
     Eip712Domain {
         name: Some("Permit2".into()),
         version: None,
@@ -92,47 +92,50 @@ pub(crate) fn of_permit2(chain_id: u64) -> Eip712Domain {
 }
 
 /// Recovers the address that signed a hash. `signature` is `0x` and hexadecimal digits.
-pub(crate) fn signer(hash: B256, signature: &str) -> Result<Address, NoSigner> {
-    let bytes = signature.strip_prefix("0x").and_then(|digits| hex::decode(digits).ok()).ok_or(NoSigner::Malformed)?;
-    let bytes = <[u8; SIGNATURE_BYTES]>::try_from(bytes).map_err(|_| NoSigner::Contract)?;
+pub(crate) fn recover_signer(hash: B256, signature: &str) -> Result<Address, SignerRecoveryError> {
+    let bytes = signature
+        .strip_prefix("0x")
+        .and_then(|digits| hex::decode(digits).ok())
+        .ok_or(SignerRecoveryError::Malformed)?;
+    let bytes = <[u8; SIGNATURE_BYTES]>::try_from(bytes).map_err(|_| SignerRecoveryError::Contract)?;
     recover(hash, &bytes)
 }
 
 /// Accepts only the signature form that the contracts of the listed assets accept: `v` is 27 or 28, and `s` is the
 /// lower of its two values.
 #[cfg(feature = "signatures")]
-fn recover(hash: B256, bytes: &[u8; SIGNATURE_BYTES]) -> Result<Address, NoSigner> {
-    let signature = alloy_primitives::Signature::from_raw_array(bytes).map_err(|_| NoSigner::Malformed)?;
+fn recover(hash: B256, bytes: &[u8; SIGNATURE_BYTES]) -> Result<Address, SignerRecoveryError> {
+    let signature = alloy_primitives::Signature::from_raw_array(bytes).map_err(|_| SignerRecoveryError::Malformed)?;
     if ![27, 28].contains(&bytes[SIGNATURE_BYTES - 1]) || signature.normalize_s().is_some() {
-        return Err(NoSigner::Malformed);
+        return Err(SignerRecoveryError::Malformed);
     }
-    signature.recover_address_from_prehash(&hash).map_err(|_| NoSigner::Malformed)
+    signature.recover_address_from_prehash(&hash).map_err(|_| SignerRecoveryError::Malformed)
 }
 
 /// The two addresses of which one signed a hash with ES256K (RFC 8812). Such a signature does not determine which.
 #[cfg(feature = "signatures")]
-pub(crate) fn es256k_signers(hash: B256, signature: &[u8]) -> Result<Vec<Address>, NoSigner> {
-    let bytes = <[u8; SIGNATURE_BYTES - 1]>::try_from(signature).map_err(|_| NoSigner::Malformed)?;
+pub(crate) fn es256k_signers(hash: B256, signature: &[u8]) -> Result<Vec<Address>, SignerRecoveryError> {
+    let bytes = <[u8; SIGNATURE_BYTES - 1]>::try_from(signature).map_err(|_| SignerRecoveryError::Malformed)?;
     let of_parity = |is_odd| {
         let signature = alloy_primitives::Signature::from_bytes_and_parity(&bytes, is_odd);
         signature.recover_address_from_prehash(&hash).ok()
     };
     let signers: Vec<_> = [false, true].into_iter().filter_map(of_parity).collect();
-    if signers.is_empty() { Err(NoSigner::Malformed) } else { Ok(signers) }
+    if signers.is_empty() { Err(SignerRecoveryError::Malformed) } else { Ok(signers) }
 }
 
 #[cfg(not(feature = "signatures"))]
-pub(crate) fn es256k_signers(_: B256, _: &[u8]) -> Result<Vec<Address>, NoSigner> {
-    Err(NoSigner::NotBuilt)
+pub(crate) fn es256k_signers(_: B256, _: &[u8]) -> Result<Vec<Address>, SignerRecoveryError> {
+    Err(SignerRecoveryError::NotBuilt)
 }
 
 #[cfg(not(feature = "signatures"))]
-fn recover(_: B256, _: &[u8; SIGNATURE_BYTES]) -> Result<Address, NoSigner> {
-    Err(NoSigner::NotBuilt)
+fn recover(_: B256, _: &[u8; SIGNATURE_BYTES]) -> Result<Address, SignerRecoveryError> {
+    Err(SignerRecoveryError::NotBuilt)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoSigner {
+pub(crate) enum SignerRecoveryError {
     #[error("no key can have made the signature")]
     Malformed,
     #[error("the signature does not have 65 bytes, and only the chain can check that of a contract wallet")]
@@ -148,13 +151,13 @@ mod tests {
 
     #[test]
     fn what_no_key_makes_has_no_signer() {
-        let of = |bytes: &[u8]| signer(B256::ZERO, &hex::encode_prefixed(bytes));
-        assert_eq!(of(&[1; SIGNATURE_BYTES - 1]), Err(NoSigner::Contract));
-        assert_eq!(of(&[1; SIGNATURE_BYTES + 1]), Err(NoSigner::Contract));
-        assert_eq!(of(&[0; SIGNATURE_BYTES]), Err(NoSigner::Malformed));
+        let of = |bytes: &[u8]| recover_signer(B256::ZERO, &hex::encode_prefixed(bytes));
+        assert_eq!(of(&[1; SIGNATURE_BYTES - 1]), Err(SignerRecoveryError::Contract));
+        assert_eq!(of(&[1; SIGNATURE_BYTES + 1]), Err(SignerRecoveryError::Contract));
+        assert_eq!(of(&[0; SIGNATURE_BYTES]), Err(SignerRecoveryError::Malformed));
         let digits = hex::encode([1; SIGNATURE_BYTES]);
         for text in [digits.as_str(), "0x1", "0xzz", ""] {
-            assert_eq!(signer(B256::ZERO, text), Err(NoSigner::Malformed), "{text}");
+            assert_eq!(recover_signer(B256::ZERO, text), Err(SignerRecoveryError::Malformed), "{text}");
         }
     }
 }

@@ -8,14 +8,14 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_core::reason::Code;
-use clresolve_jose::PublicKey;
-use clresolve_payment::artifact::{Artifact, SignedBy, SignerKeys};
+use clresolve_core::reason::ReasonCode;
+use clresolve_jose::Ed25519PublicKey;
+use clresolve_payment::artifact::{ArtifactSigner, SignedArtifact, SignerKeys};
 use clresolve_payment::asset::{AssetId, AssetProperties};
-use clresolve_payment::offer::{Offer, Offers, Resources, Unproven};
-use clresolve_payment::receipt::Receipt;
+use clresolve_payment::offer::{OfferProofError, OfferResources, ParsedOffers, X402Offer};
+use clresolve_payment::receipt::X402Receipt;
 use clresolve_payment::signed::PaymentHeader;
-use clresolve_payment::terms::{Entry, Price, Reply, Terms};
+use clresolve_payment::terms::{PaymentOption, PaymentTerms, Price, SellerHttpReply};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -26,27 +26,28 @@ const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const KEY: &str = "6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw";
 
 /// Replies that are rejected when they are parsed, each with its code. All others are parsed, whatever the decision is.
-const REFUSED: [(&str, Code); 14] = [
-    ("accepts-empty", Code::PaymentTermsMalformed),
-    ("amount-decimal", Code::PaymentTermsMalformed),
-    ("amount-exponent", Code::PaymentTermsMalformed),
-    ("amount-leading-zero", Code::PaymentTermsMalformed),
-    ("asset-symbol", Code::PaymentTermsMalformed),
-    ("header-and-body-differ", Code::PaymentTermsAmbiguous),
-    ("network-case", Code::PaymentTermsMalformed),
-    ("network-v1-name-in-v2", Code::PaymentTermsMalformed),
-    ("payto-bad-checksum", Code::PaymentTermsMalformed),
-    ("payto-ens-name", Code::PaymentTermsMalformed),
-    ("scheme-upto", Code::PaymentSchemeUnchecked),
-    ("status-200-with-header", Code::PaymentTermsMalformed),
-    ("transfer-method-erc7710", Code::PaymentSchemeUnchecked),
-    ("two-headers", Code::PaymentTermsAmbiguous),
+const REFUSED: [(&str, ReasonCode); 14] = [
+    ("accepts-empty", ReasonCode::PaymentTermsMalformed),
+    ("amount-decimal", ReasonCode::PaymentTermsMalformed),
+    ("amount-exponent", ReasonCode::PaymentTermsMalformed),
+    ("amount-leading-zero", ReasonCode::PaymentTermsMalformed),
+    ("asset-symbol", ReasonCode::PaymentTermsMalformed),
+    ("header-and-body-differ", ReasonCode::PaymentTermsAmbiguous),
+    ("network-case", ReasonCode::PaymentTermsMalformed),
+    ("network-v1-name-in-v2", ReasonCode::PaymentTermsMalformed),
+    ("payto-bad-checksum", ReasonCode::PaymentTermsMalformed),
+    ("payto-ens-name", ReasonCode::PaymentTermsMalformed),
+    ("scheme-upto", ReasonCode::PaymentSchemeUnchecked),
+    ("status-200-with-header", ReasonCode::PaymentTermsMalformed),
+    ("transfer-method-erc7710", ReasonCode::PaymentSchemeUnchecked),
+    ("two-headers", ReasonCode::PaymentTermsAmbiguous),
 ];
 
 #[test]
 fn x402_vectors_of_replies_are_read_or_refused() {
     for (name, vector) in vectors("payment-required").unwrap_or_default() {
-        let price = Terms::of_reply(&reply(&vector["response"])).map(|terms| Some(selected(terms, &vector)?.price));
+        let price =
+            PaymentTerms::from_reply(&reply(&vector["response"])).map(|terms| Some(selected(terms, &vector)?.price));
         if vector["honest"] == true {
             assert!(matches!(price, Ok(Some(Ok(_)))), "{name}: {price:?}");
         }
@@ -58,12 +59,12 @@ fn x402_vectors_of_replies_are_read_or_refused() {
 }
 
 /// The entry that the client chose. `None` if there is no such entry.
-fn selected(terms: Terms, vector: &Value) -> Option<Entry> {
+fn selected(terms: PaymentTerms, vector: &Value) -> Option<PaymentOption> {
     let index = vector["selected_index"].as_u64().unwrap_or_default() as usize;
     terms.entries.into_iter().nth(index)
 }
 
-fn reply(response: &Value) -> Reply {
+fn reply(response: &Value) -> SellerHttpReply {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let headers = match &response["headers"] {
         Value::Array(pairs) => pairs.iter().map(|pair| (text(&pair[0]), text(&pair[1]))).collect(),
@@ -77,7 +78,7 @@ fn reply(response: &Value) -> Reply {
         None => response["body"].as_str().unwrap_or_default().as_bytes().to_vec(),
     };
     let status = response["status"].as_u64().and_then(|status| status.try_into().ok()).expect("a status");
-    Reply { status, headers, body }
+    SellerHttpReply { status, headers, body }
 }
 
 #[test]
@@ -98,14 +99,14 @@ fn headers_get_their_result(vectors: &[(String, Value)]) {
             continue;
         };
         let id = AssetId { network: price.network.clone(), address: price.asset };
-        let asset = AssetProperties::known(&id).unwrap_or_else(|| stated(&price));
+        let asset = AssetProperties::find_known(&id).unwrap_or_else(|| stated(&price));
         let header = vector["header"].as_str().expect("a header");
         for now in times {
             let read = PaymentHeader::read(header, &terms);
             let result = read.and_then(|header| header.check(&entry, &price, &asset, at(now)));
             assert_eq!(result.is_ok(), matches, "{name}: {result:?}");
             let code = result.err().map(|reason| reason.code);
-            assert!(code.is_none_or(|code| code == Code::PaymentSignatureMismatch), "{name}: {code:?}");
+            assert!(code.is_none_or(|code| code == ReasonCode::PaymentSignatureMismatch), "{name}: {code:?}");
         }
     }
 }
@@ -154,7 +155,7 @@ fn decoded(vector: &Value) -> Value {
 
 /// The demand that a payment answers, with its entry and price: `paymentRequired`, else the entry that the header
 /// claims to accept. A version 1 header contains neither.
-fn demanded(vector: &Value) -> Option<(Terms, Value, Price)> {
+fn demanded(vector: &Value) -> Option<(PaymentTerms, Value, Price)> {
     let payment = decoded(vector);
     let terms = match vector.get("paymentRequired") {
         Some(terms) => terms.clone(),
@@ -165,8 +166,8 @@ fn demanded(vector: &Value) -> Option<(Terms, Value, Price)> {
             json!({"x402Version": 2, "resource": resource, "accepts": [payment["accepted"]], "extensions": extensions})
         }
     };
-    let terms = Terms::of_value(&terms).ok()?;
-    let Entry { json, price, .. } = selected(terms.clone(), vector)?;
+    let terms = PaymentTerms::from_value(&terms).ok()?;
+    let PaymentOption { json, price, .. } = selected(terms.clone(), vector)?;
     Some((terms, json, price.ok()?))
 }
 
@@ -226,11 +227,11 @@ fn x402_vectors_of_offers_and_receipts_get_their_result() {
             let pay_to = artifact["payload"]["payTo"].as_str().map(address).expect("an offer");
             assert_eq!(published.addresses == [pay_to], expected, "{name}");
         }
-        if let Ok(offer) = Artifact::<Offer>::read(artifact)
+        if let Ok(offer) = SignedArtifact::<X402Offer>::read(artifact)
             && let Some(claim) = Claim::of(&payload(artifact))
         {
             let is_proven = claim.proven(artifact, &published).is_some_and(|proven| proven.is_ok());
-            assert_eq!(is_proven, offer.signed_by(&published) == SignedBy::Published, "{name}");
+            assert_eq!(is_proven, offer.signed_by(&published) == ArtifactSigner::Published, "{name}");
         }
     }
 }
@@ -242,7 +243,7 @@ fn published(artifact: &Value, expect: &Value) -> SignerKeys {
     let key = expect["public_jwk"]["x"].as_str().or_else(|| header["jwk"]["x"].as_str()).unwrap_or(KEY);
     SignerKeys {
         addresses: vec![address(expect["signer"].as_str().unwrap_or(PAYEE))],
-        ed25519: PublicKey::from_x(key).into_iter().collect(),
+        ed25519: Ed25519PublicKey::from_jwk_x(key).into_iter().collect(),
         unread: None,
     }
 }
@@ -254,9 +255,10 @@ fn part(jws: &str, index: usize) -> Option<Value> {
 
 /// Whether an offer or a receipt is signed by one of these keys.
 fn holds(artifact: &Value, keys: &SignerKeys) -> bool {
-    let offer = Artifact::<Offer>::read(artifact).map(|offer| offer.signed_by(keys));
-    let signed = offer.or_else(|_| Artifact::<Receipt>::read(artifact).map(|receipt| receipt.signed_by(keys)));
-    signed == Ok(SignedBy::Published)
+    let offer = SignedArtifact::<X402Offer>::read(artifact).map(|offer| offer.signed_by(keys));
+    let signed =
+        offer.or_else(|_| SignedArtifact::<X402Receipt>::read(artifact).map(|receipt| receipt.signed_by(keys)));
+    signed == Ok(ArtifactSigner::Published)
 }
 
 /// The price that an offer itself states.
@@ -274,15 +276,15 @@ impl Claim {
         entry["maxTimeoutSeconds"] = 60.into();
         let url = payload["resourceUrl"].as_str()?.to_owned();
         let terms = json!({"x402Version": 2, "resource": {"url": url}, "accepts": [entry]});
-        let price = Terms::of_value(&terms).ok()?.entries.remove(0).price.ok()?;
+        let price = PaymentTerms::from_value(&terms).ok()?.entries.remove(0).price.ok()?;
         let now = at(payload["validUntil"].as_i64().unwrap_or(1_767_225_600) - 1);
         Some(Self { price, url, now })
     }
 
     /// Whether an offer proves it.
-    fn proven(&self, offer: &Value, keys: &SignerKeys) -> Option<Result<Option<Timestamp>, Unproven>> {
-        let resources = Resources::of([self.url.as_str()]);
-        Offers::read(std::slice::from_ref(offer)).prove(&self.price, &resources, keys, self.now)
+    fn proven(&self, offer: &Value, keys: &SignerKeys) -> Option<Result<Option<Timestamp>, OfferProofError>> {
+        let resources = OfferResources::from_texts([self.url.as_str()]);
+        ParsedOffers::read(std::slice::from_ref(offer)).prove(&self.price, &resources, keys, self.now)
     }
 }
 
@@ -315,7 +317,7 @@ struct Changeable {
     offer: Value,
     keys: SignerKeys,
     claim: Claim,
-    found: Option<Result<Option<Timestamp>, Unproven>>,
+    found: Option<Result<Option<Timestamp>, OfferProofError>>,
 }
 
 impl Changeable {

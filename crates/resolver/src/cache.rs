@@ -29,39 +29,39 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ahash::RandomState;
-use clresolve_chain::AtHead;
+use clresolve_chain::NameHeadState;
 use clresolve_core::digest::Digest;
 use clresolve_core::freshness::*;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::Refusal;
-use clresolve_core::state::State;
-use clresolve_verdict::trust::{Resolution, Stale};
-use clresolve_verdict::verdict::{Depth, Verdict};
+use clresolve_core::state::TrustState;
+use clresolve_verdict::trust::{Resolution, StaleVerdict};
+use clresolve_verdict::verdict::{ResolutionDepth, Verdict};
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::Timestamp;
 use metrics::Counter;
 use moka::future::Cache;
 use moka::notification::RemovalCause;
 
-pub use self::confirmed::ConfirmationLimits;
-pub(crate) use self::confirmed::{HeadId, HeadLog, SeenHead, confirms};
+pub use self::confirmed::HeadConfirmationLimits;
+pub(crate) use self::confirmed::{HeadId, HeadLog, ReportedHead, confirms};
 pub use self::content::ContentCache;
-use self::contradiction::{says_the_same, shows_change, shows_other_records};
-pub use self::entry::Finished;
-pub(crate) use self::entry::{Awaited, Began};
-use self::entry::{Entry, Serving};
-use self::evicted::Evicted;
-pub use self::feed::{Event, Feed, Follower};
-use self::hot_names::HotNames;
+use self::contradiction::{has_same_result, shows_change, shows_other_records};
+pub use self::entry::FinishedResolution;
+use self::entry::{CachedVerdict, ServingMode};
+pub(crate) use self::entry::{ConfirmationNeed, ResolutionStart};
+use self::evicted::EvictionLog;
+pub use self::feed::{NameEvent, NameEventFeed, NameEventReader};
+use self::hot_names::HotNameSet;
 pub use self::key::CacheKey;
-pub(crate) use self::operate::{Held, PoolSize, PoolSizes};
-pub use self::proven::ProvenContent;
+pub(crate) use self::operate::{CachePoolSize, CachedVerdictDocument, VerdictPoolSizes};
+pub use self::proven::ReusableContent;
 use crate::config::CacheConfig;
-use crate::cpu_share::{self, Work};
-use crate::telemetry::{self, Eviction, NotCached, Pool};
+use crate::cpu_share::{self, CpuTaskContext};
+use crate::telemetry::{self, CachePool, EvictionCause, NotCachedReason};
 
 /// The pools, in the order in which they are searched.
-const POOLS: [Pool; 3] = [Pool::Trusted, Pool::Untrusted, Pool::Failures];
+const POOLS: [CachePool; 3] = [CachePool::Trusted, CachePool::Untrusted, CachePool::Failures];
 
 /// What the cache contains under a key.
 #[derive(Clone, Debug)]
@@ -75,48 +75,48 @@ pub enum CacheStatus {
 }
 
 /// The entries of a pool. Third parties choose the names, so the hasher is keyed at random.
-type Entries = Cache<CacheKey, Arc<Entry>, RandomState>;
+type CachedVerdictPool = Cache<CacheKey, Arc<CachedVerdict>, RandomState>;
 
 /// The cache of finished verdicts.
 pub struct VerdictCache {
-    trusted: Entries,
-    untrusted: Entries,
-    failures: Entries,
-    flights: Flights,
-    evicted: Evicted,
+    trusted: CachedVerdictPool,
+    untrusted: CachedVerdictPool,
+    failures: CachedVerdictPool,
+    flights: InFlightResolutionMap,
+    evicted: EvictionLog,
     /// The heads of the chain so far.
     pub(crate) heads: HeadLog,
     /// The names used by the gate and by decisions.
-    pub(crate) hot_names: HotNames,
+    pub(crate) hot_names: HotNameSet,
     /// Number of resolutions so far, which identifies each of them.
     runs: AtomicU64,
     /// The rules and depths under which verdicts were cached so far.
-    rules: Mutex<Vec<(Digest, Depth)>>,
+    rules: Mutex<Vec<(Digest, ResolutionDepth)>>,
     /// Events for subscribers.
-    pub(crate) feed: Arc<Feed>,
+    pub(crate) feed: Arc<NameEventFeed>,
     /// Counters of the three pools, created on first use: the program installs its recorder before that.
     hits: [OnceLock<Counter>; 3],
 }
 
 /// Results of earlier resolutions for a key.
 #[derive(Clone, Debug, Default)]
-pub struct Before {
+pub struct EarlierResults {
     /// Number of consecutive failures.
     pub failures: u32,
     /// The content that the last trusted resolution proved.
-    pub content: Option<Arc<ProvenContent>>,
+    pub content: Option<Arc<ReusableContent>>,
 }
 
-type Flights = Arc<Mutex<HashMap<CacheKey, Flight>>>;
+type InFlightResolutionMap = Arc<Mutex<HashMap<CacheKey, InFlightResolution>>>;
 
 /// The result of a resolution; `None` if it panicked.
-type Answer = Shared<BoxFuture<'static, Option<Resolution>>>;
+type ResolutionFuture = Shared<BoxFuture<'static, Option<Resolution>>>;
 
 /// A resolution in flight.
-struct Flight {
-    began: Began,
-    answer: Answer,
-    work: Work,
+struct InFlightResolution {
+    began: ResolutionStart,
+    answer: ResolutionFuture,
+    work: CpuTaskContext,
 }
 
 impl VerdictCache {
@@ -127,7 +127,7 @@ impl VerdictCache {
             let leave = move |_, _, cause| count_eviction(pool, cause);
             // No entry weighs less than its share, so that both bounds are respected.
             let share = (config.verdict_bytes / entries.max(1)).max(1);
-            let weigh = move |_: &CacheKey, entry: &Arc<Entry>| {
+            let weigh = move |_: &CacheKey, entry: &Arc<CachedVerdict>| {
                 let bytes = if clresolve_core::mutant!("large-verdicts-weigh-nothing") { 0 } else { entry.bytes };
                 u32::try_from(share.max(u64::try_from(bytes).unwrap_or(u64::MAX))).unwrap_or(u32::MAX)
             };
@@ -137,13 +137,13 @@ impl VerdictCache {
             pool.build_with_hasher(RandomState::new())
         };
         Self {
-            trusted: pool(Pool::Trusted, config.trusted, TRUSTED_FRESH + STALE_FOR),
-            untrusted: pool(Pool::Untrusted, config.untrusted, UNTRUSTED_FRESH),
-            failures: pool(Pool::Failures, config.untrusted, 2 * LONGEST_BACKOFF),
+            trusted: pool(CachePool::Trusted, config.trusted, TRUSTED_FRESH + STALE_FOR),
+            untrusted: pool(CachePool::Untrusted, config.untrusted, UNTRUSTED_FRESH),
+            failures: pool(CachePool::Failures, config.untrusted, 2 * LONGEST_BACKOFF),
             flights: Arc::default(),
-            evicted: Evicted::default(),
+            evicted: EvictionLog::default(),
             heads: HeadLog::default(),
-            hot_names: HotNames::default(),
+            hot_names: HotNameSet::default(),
             runs: AtomicU64::default(),
             rules: Mutex::default(),
             feed: Arc::default(),
@@ -160,35 +160,35 @@ impl VerdictCache {
         self: &Arc<Self>,
         key: CacheKey,
         now: Timestamp,
-        limits: ConfirmationLimits,
+        limits: HeadConfirmationLimits,
         run: F,
     ) -> Resolution
     where
-        F: FnOnce(Before) -> Run + Send + 'static,
-        Run: Future<Output: Into<Finished>> + Send + 'static,
+        F: FnOnce(EarlierResults) -> Run + Send + 'static,
+        Run: Future<Output: Into<FinishedResolution>> + Send + 'static,
     {
-        if let Some(resolution) = self.fresh(&key, now, limits).await {
+        if let Some(resolution) = self.fresh_resolution(&key, now, limits).await {
             return resolution;
         }
-        telemetry::cache_miss(telemetry::Cache::Verdicts);
-        self.flight(key, limits, run).await.expect("a run of the walk does not panic")
+        telemetry::count_cache_miss(telemetry::CacheLabel::Verdicts);
+        self.join_or_start_resolution(key, limits, run).await.expect("a run of the walk does not panic")
     }
 
     /// The verdict of a new resolution, or of one in flight. A fresh verdict is not used.
     ///
     /// # Panics
     /// If the resolution panicked.
-    pub async fn run_anew<F, Run>(self: &Arc<Self>, key: CacheKey, limits: ConfirmationLimits, run: F) -> Resolution
+    pub async fn run_anew<F, Run>(self: &Arc<Self>, key: CacheKey, limits: HeadConfirmationLimits, run: F) -> Resolution
     where
-        F: FnOnce(Before) -> Run + Send + 'static,
-        Run: Future<Output: Into<Finished>> + Send + 'static,
+        F: FnOnce(EarlierResults) -> Run + Send + 'static,
+        Run: Future<Output: Into<FinishedResolution>> + Send + 'static,
     {
-        self.flight(key, limits, run).await.expect("a run of the walk does not panic")
+        self.join_or_start_resolution(key, limits, run).await.expect("a run of the walk does not panic")
     }
 
     /// The keys of trusted verdicts that were requested and are in the last tenth of their freshness at `now`, with
     /// their expiry, soonest first. At most as many as the pool contains.
-    pub fn due(&self, now: Timestamp) -> Vec<(Timestamp, Arc<CacheKey>)> {
+    pub fn keys_due_for_refresh(&self, now: Timestamp) -> Vec<(Timestamp, Arc<CacheKey>)> {
         let due = self.trusted.iter().filter(|(key, entry)| self.is_due(key, entry, now));
         let mut due: Vec<_> = due.map(|(key, entry)| (entry.fresh_until, key)).collect();
         due.sort_by_key(|(until, _)| *until);
@@ -201,38 +201,39 @@ impl VerdictCache {
         self: &Arc<Self>,
         key: &CacheKey,
         now: Timestamp,
-        limits: ConfirmationLimits,
+        limits: HeadConfirmationLimits,
         run: F,
     ) -> Option<Resolution>
     where
-        F: FnOnce(Before) -> Run + Send + 'static,
-        Run: Future<Output: Into<Finished>> + Send + 'static,
+        F: FnOnce(EarlierResults) -> Run + Send + 'static,
+        Run: Future<Output: Into<FinishedResolution>> + Send + 'static,
     {
         let is_due = self.trusted.get(key).await.is_some_and(|entry| self.is_due(key, &entry, now));
         let is_backed_off = self.is_backed_off(key, now).await && !clresolve_core::mutant!("refreshes-without-a-pause");
         if !is_due || is_backed_off {
             return None;
         }
-        let resolution = self.flight(key.clone(), limits, run).await?;
-        telemetry::cache_refreshed(resolution.verdict().state.as_str());
+        let resolution = self.join_or_start_resolution(key.clone(), limits, run).await?;
+        telemetry::count_cache_refresh(resolution.verdict().state.as_str());
         Some(resolution)
     }
 
     /// The trusted verdict under `key` that expired less than [`STALE_FOR`] ago, if the next resolution failed and
     /// showed no change. It answers a question that was typed as `input`.
-    pub async fn stale(&self, key: &CacheKey, input: &str, now: Timestamp) -> Option<Stale> {
+    pub async fn stale_verdict(&self, key: &CacheKey, input: &str, now: Timestamp) -> Option<StaleVerdict> {
         self.failures.get(key).await?;
-        let entry = self.trusted.get(key).await.filter(|entry| self.servable(key, entry, now, Serving::Stale))?;
-        telemetry::cache_hit(Pool::Stale);
-        Some(entry.resolution().asked_as(input).stale())
+        let entry =
+            self.trusted.get(key).await.filter(|entry| self.is_servable(key, entry, now, ServingMode::Stale))?;
+        telemetry::count_cache_hit(CachePool::Stale);
+        Some(entry.resolution().with_input_name(input).to_stale())
     }
 
     /// The names with requested trusted verdicts, the most requested first, at most `most` of them.
-    pub fn hot(&self, most: usize) -> Vec<EnsName> {
+    pub fn most_requested_names(&self, most: usize) -> Vec<EnsName> {
         let mut demand: HashMap<EnsName, u32> = HashMap::new();
-        for (key, entry) in self.trusted.iter().filter(|(_, entry)| entry.demand() > 0) {
+        for (key, entry) in self.trusted.iter().filter(|(_, entry)| entry.request_count() > 0) {
             let of_name = demand.entry(key.name.clone()).or_default();
-            *of_name = of_name.saturating_add(entry.demand());
+            *of_name = of_name.saturating_add(entry.request_count());
         }
         let mut names: Vec<(EnsName, u32)> = demand.into_iter().collect();
         names.sort_by(|(one, of_one), (other, of_other)| {
@@ -242,8 +243,8 @@ impl VerdictCache {
     }
 
     /// What the cache contains under `key` at `now`.
-    pub async fn status(&self, key: &CacheKey, now: Timestamp, limits: ConfirmationLimits) -> CacheStatus {
-        if let Some(resolution) = self.fresh(key, now, limits).await {
+    pub async fn status(&self, key: &CacheKey, now: Timestamp, limits: HeadConfirmationLimits) -> CacheStatus {
+        if let Some(resolution) = self.fresh_resolution(key, now, limits).await {
             return CacheStatus::Fresh(resolution);
         }
         let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
@@ -252,7 +253,7 @@ impl VerdictCache {
 
     /// The time since the latest resolution for `key`, whatever its result: a failure that left a verdict in place
     /// counts too. [`Duration::MAX`] if none is remembered.
-    pub async fn since_run(&self, key: &CacheKey, now: Timestamp) -> Duration {
+    pub async fn time_since_run(&self, key: &CacheKey, now: Timestamp) -> Duration {
         let mut latest = Duration::MAX;
         for pool in [&self.trusted, &self.untrusted, &self.failures] {
             if let Some(entry) = pool.get(key).await {
@@ -263,17 +264,23 @@ impl VerdictCache {
     }
 
     /// The fresh verdict under `key` at `now`, with its standing within `limits`. Counts as a hit and a request.
-    pub async fn fresh(&self, key: &CacheKey, now: Timestamp, limits: ConfirmationLimits) -> Option<Resolution> {
-        let (pool, entry) = self.find(key, now).await?;
-        entry.was_asked();
-        self.hits[pool].get_or_init(|| telemetry::cache_hits(POOLS[pool])).increment(1);
-        Some(entry.served(&self.heads, limits, now))
+    pub async fn fresh_resolution(
+        &self,
+        key: &CacheKey,
+        now: Timestamp,
+        limits: HeadConfirmationLimits,
+    ) -> Option<Resolution> {
+        let (pool, entry) = self.find_entry(key, now).await?;
+        entry.count_request();
+        self.hits[pool].get_or_init(|| telemetry::cache_hit_counter(POOLS[pool])).increment(1);
+        Some(entry.resolution_with_standing(&self.heads, limits, now))
     }
 
     /// The entry that answers at `now`, and the index of its pool in [`POOLS`].
-    async fn find(&self, key: &CacheKey, now: Timestamp) -> Option<(usize, Arc<Entry>)> {
+    async fn find_entry(&self, key: &CacheKey, now: Timestamp) -> Option<(usize, Arc<CachedVerdict>)> {
         for (pool, entries) in [&self.trusted, &self.untrusted, &self.failures].into_iter().enumerate() {
-            if let Some(entry) = entries.get(key).await.filter(|entry| self.servable(key, entry, now, Serving::Answer))
+            if let Some(entry) =
+                entries.get(key).await.filter(|entry| self.is_servable(key, entry, now, ServingMode::Answer))
             {
                 return Some((pool, entry));
             }
@@ -282,35 +289,39 @@ impl VerdictCache {
     }
 
     /// Whether an entry may be served in this way at `now`. Every way of serving checks this.
-    fn servable(&self, key: &CacheKey, entry: &Entry, now: Timestamp, how: Serving) -> bool {
+    fn is_servable(&self, key: &CacheKey, entry: &CachedVerdict, now: Timestamp, how: ServingMode) -> bool {
         entry.is_young(now, how) && self.evicted.permits_still(&key.name, &entry.permitted)
     }
 
-    fn is_due(&self, key: &CacheKey, entry: &Entry, now: Timestamp) -> bool {
-        entry.is_due(now) && self.servable(key, entry, now, Serving::Answer)
+    fn is_due(&self, key: &CacheKey, entry: &CachedVerdict, now: Timestamp) -> bool {
+        entry.is_due(now) && self.is_servable(key, entry, now, ServingMode::Answer)
     }
 
     /// Invalidates all answers about `name` up to `now`, and the results of resolutions in flight.
     pub fn evict(&self, name: &EnsName, now: Timestamp) {
-        self.evicted.record(name, now);
-        self.leave_flights(name);
-        self.feed.tell(Event::Eviction { name: name.clone(), at: now });
+        self.evicted.record_eviction(name, now);
+        self.abandon_in_flight(name);
+        self.feed.publish_event(NameEvent::Eviction { name: name.clone(), at: now });
     }
 
     /// Makes later callers start a new resolution instead of joining one in flight.
-    fn leave_flights(&self, name: &EnsName) {
+    fn abandon_in_flight(&self, name: &EnsName) {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.retain(|key, _| key.name != *name);
     }
 
     /// The start of a resolution that begins now.
-    pub(crate) fn begin(&self) -> Began {
+    pub(crate) fn resolution_start(&self) -> ResolutionStart {
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
-        Began { evictions: self.evicted.mark(), head: self.heads.newest().map(|seen| seen.id), run }
+        ResolutionStart {
+            evictions: self.evicted.eviction_count(),
+            head: self.heads.newest_head().map(|seen| seen.id),
+            run,
+        }
     }
 
     /// The finished verdict under `key`.
-    async fn verdict(&self, key: &CacheKey) -> Option<Arc<Entry>> {
+    async fn finished_entry(&self, key: &CacheKey) -> Option<Arc<CachedVerdict>> {
         match self.trusted.get(key).await {
             Some(entry) => Some(entry),
             None => self.untrusted.get(key).await,
@@ -319,18 +330,18 @@ impl VerdictCache {
 
     /// Compares the verdicts about the name of `key` with a reading at a head of this height. Returns the pools of
     /// those that it contradicts.
-    pub(crate) async fn contradicted_at(
+    pub(crate) async fn contradicted_pools(
         &self,
         key: &CacheKey,
-        found: &AtHead,
+        found: &NameHeadState,
         at: Option<HeadId>,
         block: u64,
-    ) -> Vec<Pool> {
+    ) -> Vec<CachePool> {
         let entries = self.verdicts_about(key).await;
-        let contradicted = entries.iter().filter(|entry| entry.is_contradicted(found, at, block));
-        let pool = |entry: &Arc<Entry>| match entry.verdict().state {
-            State::Trusted => Pool::Trusted,
-            State::Untrusted | State::Indeterminate => Pool::Untrusted,
+        let contradicted = entries.iter().filter(|entry| entry.compare_and_confirm(found, at, block));
+        let pool = |entry: &Arc<CachedVerdict>| match entry.verdict().state {
+            TrustState::Trusted => CachePool::Trusted,
+            TrustState::Untrusted | TrustState::Indeterminate => CachePool::Untrusted,
         };
         contradicted.map(pool).collect()
     }
@@ -338,173 +349,196 @@ impl VerdictCache {
     /// What the verdict under `key` needs at `now` to stay confirmed. `Some(None)` if it needs nothing; `None` if there
     /// is no head, or no such verdict. An untrusted verdict counts only while its name is hot, because its payment
     /// records are then in use.
-    pub(crate) async fn awaits(&self, key: &CacheKey, now: Timestamp) -> Option<Option<Awaited>> {
-        let newest = self.heads.newest()?.id;
-        let is_hot = self.hot_names.has(&key.name, now);
-        let entry = self.verdict(key).await.filter(|entry| is_hot || entry.verdict().state == State::Trusted)?;
-        self.servable(key, &entry, now, Serving::Answer).then(|| entry.awaits(newest, now))
+    pub(crate) async fn confirmation_need(&self, key: &CacheKey, now: Timestamp) -> Option<Option<ConfirmationNeed>> {
+        let newest = self.heads.newest_head()?.id;
+        let is_hot = self.hot_names.is_hot(&key.name, now);
+        let entry =
+            self.finished_entry(key).await.filter(|entry| is_hot || entry.verdict().state == TrustState::Trusted)?;
+        self.is_servable(key, &entry, now, ServingMode::Answer).then(|| entry.confirmation_need(newest, now))
     }
 
     /// Whether only another resolution can confirm the verdict under `key` at `now`.
     pub(crate) async fn needs_run(&self, key: &CacheKey, now: Timestamp) -> bool {
-        self.verdict(key).await.is_some_and(|entry| entry.needs_run(now))
+        self.finished_entry(key).await.is_some_and(|entry| entry.needs_run(now))
     }
 
     /// `resolution` with the current standing of its entry. It is unconfirmed if it is no longer in the cache.
-    pub(crate) async fn standing_again(
+    pub(crate) async fn with_current_standing(
         &self,
         key: &CacheKey,
         resolution: Resolution,
-        limits: ConfirmationLimits,
+        limits: HeadConfirmationLimits,
         now: Timestamp,
     ) -> Resolution {
         // The id depends on how the name was typed.
         let run = |verdict: &Verdict| (verdict.conclusion.clone(), verdict.freshness.checked_at);
-        let held = self.verdict(key).await.filter(|entry| run(&entry.verdict()) == run(resolution.verdict()));
-        let held = held.filter(|entry| self.servable(key, entry, now, Serving::Answer));
-        let standing = held.map(|entry| entry.served(&self.heads, limits, now).standing());
+        let held = self.finished_entry(key).await.filter(|entry| run(&entry.verdict()) == run(resolution.verdict()));
+        let held = held.filter(|entry| self.is_servable(key, entry, now, ServingMode::Answer));
+        let standing = held.map(|entry| entry.resolution_with_standing(&self.heads, limits, now).standing());
         resolution.with_standing(standing.unwrap_or(Err(Refusal::Unconfirmed)))
     }
 
     /// Whether the last resolution for `key` failed too recently for another one.
     pub(crate) async fn is_backed_off(&self, key: &CacheKey, now: Timestamp) -> bool {
         let failure = self.failures.get(key).await;
-        failure.is_some_and(|failure| self.servable(key, &failure, now, Serving::Answer))
+        failure.is_some_and(|failure| self.is_servable(key, &failure, now, ServingMode::Answer))
     }
 
     /// The verdicts about the name of `key` under any rules, from the same chain at the same kind of block, unless the
     /// name was evicted since.
-    async fn verdicts_about(&self, key: &CacheKey) -> Vec<Arc<Entry>> {
+    async fn verdicts_about(&self, key: &CacheKey) -> Vec<Arc<CachedVerdict>> {
         let mut entries = Vec::new();
-        for key in self.under_any_rules(key) {
-            let entry = self.verdict(&key).await;
+        for key in self.keys_under_any_rules(key) {
+            let entry = self.finished_entry(&key).await;
             entries.extend(entry.filter(|entry| self.evicted.permits_still(&key.name, &entry.permitted)));
         }
         entries
     }
 
     /// The keys for the same name, network and kind of block, under all rules so far.
-    fn under_any_rules(&self, key: &CacheKey) -> Vec<CacheKey> {
+    fn keys_under_any_rules(&self, key: &CacheKey) -> Vec<CacheKey> {
         let rules = self.rules();
         rules.iter().map(|(rules, depth)| CacheKey { rules: *rules, depth: *depth, ..key.clone() }).collect()
     }
 
-    fn rules(&self) -> MutexGuard<'_, Vec<(Digest, Depth)>> {
+    fn rules(&self) -> MutexGuard<'_, Vec<(Digest, ResolutionDepth)>> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether `name` was not evicted after `began`.
-    pub(crate) fn is_standing(&self, name: &EnsName, began: Began) -> bool {
+    pub(crate) fn is_unevicted_since(&self, name: &EnsName, began: ResolutionStart) -> bool {
         self.evicted.permits(name, began.evictions)
     }
 
     /// When `name` was last evicted, if that is remembered.
     pub fn evicted_at(&self, name: &EnsName) -> Option<Timestamp> {
-        self.evicted.at(name)
+        self.evicted.evicted_at(name)
     }
 
     /// Joins the resolution in flight for `key`, or starts one.
-    fn flight<F, Run>(self: &Arc<Self>, key: CacheKey, limits: ConfirmationLimits, run: F) -> Answer
+    fn join_or_start_resolution<F, Run>(
+        self: &Arc<Self>,
+        key: CacheKey,
+        limits: HeadConfirmationLimits,
+        run: F,
+    ) -> ResolutionFuture
     where
-        F: FnOnce(Before) -> Run + Send + 'static,
-        Run: Future<Output: Into<Finished>> + Send + 'static,
+        F: FnOnce(EarlierResults) -> Run + Send + 'static,
+        Run: Future<Output: Into<FinishedResolution>> + Send + 'static,
     {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(flight) = flights.get(&key) {
-            flight.work.is_awaited_by(&Work::current());
+            flight.work.raise_urgency_to(&CpuTaskContext::current());
             return flight.answer.clone();
         }
-        let began = self.begin();
-        let work = Work::current().apart();
-        let guard = FlightGuard { key: key.clone(), began, flights: Arc::clone(&self.flights) };
+        let began = self.resolution_start();
+        let work = CpuTaskContext::current().with_own_urgency();
+        let guard = InFlightResolutionGuard { key: key.clone(), began, flights: Arc::clone(&self.flights) };
         let cache = Arc::clone(self);
         let task = cpu_share::spawn_for(work.clone(), async move {
-            let before = cache.before(&guard.key).await;
+            let before = cache.earlier_results(&guard.key).await;
             let failures = before.failures;
             let found = run(before).await.into();
-            cache.keep(&guard.key, &found, failures, began).await;
+            cache.cache_result(&guard.key, &found, failures, began).await;
             let resolution = cache.with_standing(&guard.key, found, limits).await;
             drop(guard);
             resolution
         });
         let answer = task.map(Result::ok).boxed().shared();
-        flights.insert(key, Flight { began, answer: answer.clone(), work });
+        flights.insert(key, InFlightResolution { began, answer: answer.clone(), work });
         answer
     }
 
     /// Caches a result, unless its name was evicted meanwhile. Evicts what the result contradicts.
-    async fn keep(&self, key: &CacheKey, found: &Finished, failures_before: u32, began: Began) {
-        let before = self.told_last(key, found.resolution.verdict()).await;
-        let began = self.outdate(key, found, began).await;
-        if !self.is_standing(&key.name, began) {
-            return telemetry::not_cached(key.name.as_str(), NotCached::Overtaken);
+    async fn cache_result(
+        &self,
+        key: &CacheKey,
+        found: &FinishedResolution,
+        failures_before: u32,
+        began: ResolutionStart,
+    ) {
+        let before = self.last_published_entry(key, found.resolution.verdict()).await;
+        let began = self.evict_outdated(key, found, began).await;
+        if !self.is_unevicted_since(&key.name, began) {
+            return telemetry::count_uncached_verdict(key.name.as_str(), NotCachedReason::Overtaken);
         }
         if let Err(why) = self.insert(key.clone(), found, failures_before, began).await {
-            telemetry::not_cached(key.name.as_str(), why);
+            telemetry::count_uncached_verdict(key.name.as_str(), why);
         }
-        self.tell(&key.name, before.as_deref(), &found.resolution);
+        self.notify_subscribers(&key.name, before.as_deref(), &found.resolution);
     }
 
     /// A result with its standing. While heads are followed, this is the standing of the cache entry. Otherwise a
     /// resolution of this process has just read the newest block itself.
-    async fn with_standing(&self, key: &CacheKey, found: Finished, limits: ConfirmationLimits) -> Resolution {
-        let Finished { resolution, reads_chain, .. } = found;
-        let is_of_run = |entry: &Arc<Entry>| entry.verdict().id == resolution.verdict().id;
-        let Some(newest) = self.heads.newest().filter(|_| self.heads.is_followed()) else {
+    async fn with_standing(
+        &self,
+        key: &CacheKey,
+        found: FinishedResolution,
+        limits: HeadConfirmationLimits,
+    ) -> Resolution {
+        let FinishedResolution { resolution, reads_chain, .. } = found;
+        let is_of_run = |entry: &Arc<CachedVerdict>| entry.verdict().id == resolution.verdict().id;
+        let Some(newest) = self.heads.newest_head().filter(|_| self.heads.follows_heads()) else {
             return resolution.with_standing(if reads_chain { Ok(()) } else { Err(Refusal::Unconfirmed) });
         };
         let now = resolution.verdict().freshness.checked_at.max(newest.head.reported_at);
-        let entry = self.verdict(key).await.filter(is_of_run);
-        let standing =
-            entry.map_or(Err(Refusal::Unconfirmed), |entry| entry.served(&self.heads, limits, now).standing());
+        let entry = self.finished_entry(key).await.filter(is_of_run);
+        let standing = entry.map_or(Err(Refusal::Unconfirmed), |entry| {
+            entry.resolution_with_standing(&self.heads, limits, now).standing()
+        });
         resolution.with_standing(standing)
     }
 
-    /// Evicts the name of `key` if the result contradicts a cached verdict, or replaces a result that a head contradicted.
-    /// The result itself remains valid, with the returned start, unless a verdict that it contradicts was read up to a
-    /// later block.
-    async fn outdate(&self, key: &CacheKey, found: &Finished, began: Began) -> Began {
-        let (verdict, newest) = (found.resolution.verdict(), found.resolution.newest());
-        let wrong = self.contradicted(key, verdict).await;
+    /// Evicts the name of `key` if the result contradicts a cached verdict, or replaces a result that a head
+    /// contradicted. The result itself remains valid, with the returned start, unless a verdict that it contradicts was
+    /// read up to a later block.
+    async fn evict_outdated(
+        &self,
+        key: &CacheKey,
+        found: &FinishedResolution,
+        began: ResolutionStart,
+    ) -> ResolutionStart {
+        let (verdict, newest) = (found.resolution.verdict(), found.resolution.newest_block());
+        let wrong = self.contradicted_entries(key, verdict).await;
         if wrong.is_empty() && !found.is_after_change || clresolve_core::mutant!("stale-across-a-change") {
             return began;
         }
         let at = verdict.freshness.checked_at;
-        let Some(evictions) = self.evicted.record_by(&key.name, began.evictions, at) else { return began };
-        self.leave_flights(&key.name);
-        if wrong.iter().any(|entry| entry.resolution().newest() > newest) {
+        let Some(evictions) = self.evicted.record_eviction_by(&key.name, began.evictions, at) else { return began };
+        self.abandon_in_flight(&key.name);
+        if wrong.iter().any(|entry| entry.resolution().newest_block() > newest) {
             self.evict(&key.name, at);
         }
-        Began { evictions, ..began }
+        ResolutionStart { evictions, ..began }
     }
 
     /// The entries that may still be served and contradict the result for `key`: the verdict under this key, and
     /// trusted ones under other rules, from the same chain at the same kind of block.
-    async fn contradicted(&self, key: &CacheKey, found: &Verdict) -> Vec<Arc<Entry>> {
+    async fn contradicted_entries(&self, key: &CacheKey, found: &Verdict) -> Vec<Arc<CachedVerdict>> {
         let mut entries = Vec::new();
         for pool in [&self.trusted, &self.untrusted] {
             let held = pool.get(key).await;
             entries.extend(held.filter(|entry| shows_change(&entry.verdict(), found)));
         }
-        for other in self.under_any_rules(key).into_iter().filter(|other| other != key) {
+        for other in self.keys_under_any_rules(key).into_iter().filter(|other| other != key) {
             let held = self.trusted.get(&other).await;
             entries.extend(held.filter(|entry| shows_other_records(&entry.verdict(), found)));
         }
-        entries.retain(|entry| self.servable(key, entry, found.freshness.checked_at, Serving::Stale));
+        entries.retain(|entry| self.is_servable(key, entry, found.freshness.checked_at, ServingMode::Stale));
         entries
     }
 
     /// The latest result that was sent to the subscribers of a name: the failure after the latest verdict, or else that
     /// verdict while it is fresh. `None` once the verdict has expired: a failure may have come and gone since then, so
     /// subscribers are notified of the next result in any case.
-    async fn told_last(&self, key: &CacheKey, found: &Verdict) -> Option<Arc<Entry>> {
-        let is_standing = |entry: &Arc<Entry>| self.evicted.permits_still(&key.name, &entry.permitted);
+    async fn last_published_entry(&self, key: &CacheKey, found: &Verdict) -> Option<Arc<CachedVerdict>> {
+        let is_standing = |entry: &Arc<CachedVerdict>| self.evicted.permits_still(&key.name, &entry.permitted);
         if let Some(failure) = self.failures.get(key).await.filter(is_standing) {
             return Some(failure);
         }
         let now = found.freshness.checked_at;
         for pool in [&self.trusted, &self.untrusted] {
-            let fresh = |entry: &Arc<Entry>| is_standing(entry) && entry.is_young(now, Serving::Answer);
+            let fresh = |entry: &Arc<CachedVerdict>| is_standing(entry) && entry.is_young(now, ServingMode::Answer);
             if let Some(verdict) = pool.get(key).await.filter(fresh) {
                 return Some(verdict);
             }
@@ -513,35 +547,36 @@ impl VerdictCache {
     }
 
     /// Notifies the subscribers of a name if the new result differs from the previous one.
-    fn tell(&self, name: &EnsName, before: Option<&Entry>, found: &Resolution) {
-        let (before, found) = (before.map(Entry::verdict), found.verdict());
-        if !before.as_ref().is_some_and(|before| says_the_same(before, found)) {
-            self.feed.tell(Event::decided(name, before.as_deref(), found));
+    fn notify_subscribers(&self, name: &EnsName, before: Option<&CachedVerdict>, found: &Resolution) {
+        let (before, found) = (before.map(CachedVerdict::verdict), found.verdict());
+        if !before.as_ref().is_some_and(|before| has_same_result(before, found)) {
+            self.feed.publish_event(NameEvent::for_verdict(name, before.as_deref(), found));
         }
     }
 
-    async fn before(&self, key: &CacheKey) -> Before {
+    async fn earlier_results(&self, key: &CacheKey) -> EarlierResults {
         let content = self.trusted.get(key).await.and_then(|entry| entry.content.clone());
-        Before { failures: self.failures.get(key).await.map_or(0, |entry| entry.failures), content }
+        EarlierResults { failures: self.failures.get(key).await.map_or(0, |entry| entry.failures), content }
     }
 
     /// Caches a result, or returns why it does not answer the next question. A failure is cached as one.
     async fn insert(
         &self,
         key: CacheKey,
-        found: &Finished,
+        found: &FinishedResolution,
         failures_before: u32,
-        began: Began,
-    ) -> Result<(), NotCached> {
+        began: ResolutionStart,
+    ) -> Result<(), NotCachedReason> {
         let earlier = self.trusted.get(&key).await;
-        let stands = |entry: &&Arc<Entry>| self.evicted.permits_still(&key.name, &entry.permitted);
+        let stands = |entry: &&Arc<CachedVerdict>| self.evicted.permits_still(&key.name, &entry.permitted);
         // A confirmation at a head stays valid if a later resolution below that head read the same.
-        let before = earlier.as_ref().filter(stands).and_then(|entry| entry.confirmed_for(&found.resolution));
-        let mut entry = Entry::new(found, failures_before, began, self.head_of(found, began).max(before));
+        let before = earlier.as_ref().filter(stands).and_then(|entry| entry.confirming_head_for(&found.resolution));
+        let mut entry =
+            CachedVerdict::new(found, failures_before, began, self.confirming_head(found, began).max(before));
         let (pool, others) = match found.resolution.verdict().state {
-            State::Trusted => (&self.trusted, [&self.untrusted, &self.failures]),
-            State::Untrusted => (&self.untrusted, [&self.trusted, &self.failures]),
-            State::Indeterminate => return self.insert_failure(key, entry, earlier).await,
+            TrustState::Trusted => (&self.trusted, [&self.untrusted, &self.failures]),
+            TrustState::Untrusted => (&self.untrusted, [&self.trusted, &self.failures]),
+            TrustState::Indeterminate => return self.insert_failure(key, entry, earlier).await,
         };
         for elsewhere in others {
             elsewhere.invalidate(&key).await;
@@ -552,9 +587,9 @@ impl VerdictCache {
             .is_some_and(|most| u64::try_from(entry.bytes).map_or(true, |bytes| bytes > most))
         {
             pool.invalidate(&key).await;
-            return Err(NotCached::TooLarge);
+            return Err(NotCachedReason::TooLarge);
         }
-        entry.asked_before = earlier.map_or(0, |earlier| earlier.demand() / 2);
+        entry.asked_before = earlier.map_or(0, |earlier| earlier.request_count() / 2);
         self.note_rules(&key);
         pool.insert(key, Arc::new(entry)).await;
         Ok(())
@@ -562,10 +597,10 @@ impl VerdictCache {
 
     /// The newest head, if it confirms the result: the result was compared with it, or the resolution began under this
     /// head and read up to its height.
-    fn head_of(&self, found: &Finished, began: Began) -> Option<HeadId> {
-        let seen = self.heads.newest()?;
+    fn confirming_head(&self, found: &FinishedResolution, began: ResolutionStart) -> Option<HeadId> {
+        let seen = self.heads.newest_head()?;
         let is_of_run = Some(seen.id) == began.head && found.reads_chain;
-        let is_read = is_of_run && found.resolution.newest() >= Some(seen.head.block.number);
+        let is_read = is_of_run && found.resolution.newest_block() >= Some(seen.head.block.number);
         (is_read || found.confirmed_at == Some(seen.id)).then_some(seen.id)
     }
 
@@ -581,36 +616,36 @@ impl VerdictCache {
     async fn insert_failure(
         &self,
         key: CacheKey,
-        failure: Entry,
-        trusted: Option<Arc<Entry>>,
-    ) -> Result<(), NotCached> {
+        failure: CachedVerdict,
+        trusted: Option<Arc<CachedVerdict>>,
+    ) -> Result<(), NotCachedReason> {
         let seen = failure.verdict();
         let is_change = trusted.is_some_and(|trusted| shows_change(&trusted.verdict(), &seen));
         if is_change && !clresolve_core::mutant!("stale-across-a-change") {
             self.trusted.invalidate(&key).await;
         }
         self.failures.insert(key, Arc::new(failure)).await;
-        Err(if is_change { NotCached::Changed } else { NotCached::Undecided })
+        Err(if is_change { NotCachedReason::Changed } else { NotCachedReason::Undecided })
     }
 }
 
 /// Counts the entries that a pool dropped by itself, not those that were removed on purpose.
-fn count_eviction(pool: Pool, cause: RemovalCause) {
+fn count_eviction(pool: CachePool, cause: RemovalCause) {
     match cause {
-        RemovalCause::Expired => telemetry::cache_evicted(pool, Eviction::Expired),
-        RemovalCause::Size => telemetry::cache_evicted(pool, Eviction::Size),
+        RemovalCause::Expired => telemetry::count_cache_eviction(pool, EvictionCause::Expired),
+        RemovalCause::Size => telemetry::count_cache_eviction(pool, EvictionCause::Size),
         RemovalCause::Explicit | RemovalCause::Replaced => {}
     }
 }
 
 /// Removes the flight when its task ends, even by a panic.
-struct FlightGuard {
+struct InFlightResolutionGuard {
     key: CacheKey,
-    began: Began,
-    flights: Flights,
+    began: ResolutionStart,
+    flights: InFlightResolutionMap,
 }
 
-impl Drop for FlightGuard {
+impl Drop for InFlightResolutionGuard {
     fn drop(&mut self) {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         // After an eviction, another flight may have replaced it.

@@ -1,22 +1,22 @@
 //! The configuration: chain, endpoints, gateways, rules and limits.
 //!
-//! A source (file, environment, flags) is a [`Layer`], and [`Config::with`] applies layers to a configuration, the
-//! weakest first: defaults, then file, environment and flags. The result is validated once and never changes.
-//! [`Config::default`] reads Ethereum mainnet through public endpoints.
+//! A source (file, environment, flags) is a [`ConfigLayer`], and [`Config::with_layers`] applies layers to a
+//! configuration, the weakest first: defaults, then file, environment and flags. The result is validated once and never
+//! changes. [`Config::default`] reads Ethereum mainnet through public endpoints.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
-use clresolve_core::payment::Coins;
-pub use clresolve_core::reading::{BlockSelector, Grade, GradeDemand};
+use clresolve_core::payment::CoinTypes;
+pub use clresolve_core::reading::{BlockSelector, ProofGrade, ProofGradeDemand};
 use clresolve_core::world::{MAINNET_ID as MAINNET, RESERVED as RESERVED_WORLDS};
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::verdict::ResolutionDepth;
 use serde::{Deserialize, Serialize};
 
-pub use crate::fetch::ipfs::{Gateway, Hedging};
-pub use crate::fetch::{ConnectTo, OriginSpec};
+pub use crate::fetch::ipfs::{HedgeDelay, IpfsGateway};
+pub use crate::fetch::{ConnectToRule, HostPort};
 
 mod admin;
 mod beacon;
@@ -52,39 +52,40 @@ mod value;
 pub use admin::AdminConfig;
 pub use beacon::{BeaconConfig, BeaconNetwork};
 use chains::five_slots;
-pub use chains::{ChainId, Chains, RegistryChain};
-pub use check::CheckConfig;
+pub use chains::{ChainId, RegistryChainConfig, RegistryChainMap};
+pub use check::SellerCheckConfig;
 pub use clresolve_core::base_url::BaseUrl;
 pub use cors::{ANY_ORIGIN, CorsConfig};
 pub use demand::DEFAULT_QUORUM;
 #[cfg(not(feature = "state-proof"))]
 pub(crate) use demand::NO_STATE_PROOF;
-use demand::{chain_table, demanded_with_header, header_demand};
-pub use endpoint::{BeaconEndpoint, Endpoint};
+use demand::{chain_table, grade_demand_with_header, header_demand};
+pub use endpoint::{BeaconEndpointConfig, RpcEndpointConfig};
 pub use error::ConfigError;
-pub use explorer::ExplorerConfig;
+pub use explorer::ExplorerPageConfig;
 #[doc(hidden)]
 pub use file::MAX_FILE_BYTES;
-use labels::labelled;
-pub use layer::{Layer, PREPENDED_LISTS, VARIABLES};
+use labels::label_endpoints;
+pub use layer::{ConfigLayer, PREPENDED_LISTS, VARIABLES};
 #[cfg(feature = "state-proof")]
 pub(crate) use light_client::LightClientSettings;
-pub use listen::{ListenAt, SocketPath};
+pub use listen::{ListenAddress, SocketPath};
 pub use manifest_source::ManifestSource;
 pub use mcp::McpConfig;
-pub use memory::MemoryConfig;
+pub use memory::ResolverMemoryConfig;
 pub use orloj::OrlojConfig;
-pub use payment::{Account, AssetConfig, KnownPayees, LimitsConfig, Networks, Routes};
+pub use payment::{AgentRouteUrls, AssetConfig, Caip10Account, KnownPayees, PaymentLimitsConfig, PermittedNetworks};
 use public::{PUBLIC_GATEWAYS, PUBLIC_RPC};
 pub use receipts::ReceiptsConfig;
 pub use redis::{RedisConfig, RedisUrl};
-pub use serve::{GateConfig, HttpConfig, MAX_HEADERS};
+pub use serve::{GateConfig, HttpServerConfig, MAX_HEADERS};
 pub use sign::SignConfig;
 pub use telemetry::TelemetryConfig;
 use text::block;
 use value::read_quorum;
 pub use value::{
-    HeaderDemand, ProofDemand, parse_address, parse_chain_id, parse_duration, parse_issuer, parse_profile, parse_quorum,
+    BlockHeaderDemand, ProofDemand, parse_address, parse_chain_id, parse_duration, parse_issuer, parse_profile,
+    parse_quorum,
 };
 
 /// The default profile: the specification taken literally.
@@ -93,49 +94,49 @@ pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";
 /// Time limit of one question.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Default of [`ChainConfig::head_poll`]: six polls per slot of mainnet.
+/// Default of [`EnsChainConfig::head_poll`]: six polls per slot of mainnet.
 const DEFAULT_HEAD_POLL: Duration = Duration::from_secs(2);
 
 /// Default of [`CacheConfig::max_unconfirmed`]: a slot of mainnet, plus time for a late block to spread.
 const DEFAULT_MAX_UNCONFIRMED: Duration = Duration::from_secs(15);
 
-/// A validated configuration. Read it with [`Layer`], whose errors name line and key, and [`Config::with`], which
-/// validates it. Deserializing it directly would ignore unknown keys.
+/// A validated configuration. Read it with [`ConfigLayer`], whose errors name line and key, and
+/// [`Config::with_layers`], which validates it. Deserializing it directly would ignore unknown keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct Config {
     /// The chain and how to read it.
     #[serde(flatten)]
-    pub chain: ChainConfig,
+    pub chain: EnsChainConfig,
     /// The light client that verifies block headers.
     pub beacon: BeaconConfig,
     /// IPFS gateways, asked in this order.
     #[serde(rename = "gateway")]
-    pub gateways: Vec<Gateway>,
+    pub gateways: Vec<IpfsGateway>,
     /// Exceptions to the rules for outbound connections.
     #[serde(flatten)]
-    pub network: NetworkConfig,
+    pub network: OutboundNetworkConfig,
     /// Which rules apply.
     #[serde(flatten)]
-    pub rules: RulesConfig,
+    pub rules: VerdictRulesConfig,
     /// Time limit of one question.
     #[serde(with = "text")]
     pub timeout: Duration,
     /// Sizes of the caches.
     pub cache: CacheConfig,
     /// What is remembered about names between runs.
-    pub memory: MemoryConfig,
+    pub memory: ResolverMemoryConfig,
     /// The Redis server through which daemons share evidence.
     pub redis: RedisConfig,
     /// The daemon's listener and its limits.
-    pub http: HttpConfig,
+    pub http: HttpServerConfig,
     /// Where the daemon's operator reaches it.
     pub admin: AdminConfig,
     /// Which web pages may read the daemon's answers.
     pub cors: CorsConfig,
     /// What the daemon does for its page.
-    pub explorer: ExplorerConfig,
+    pub explorer: ExplorerPageConfig,
     /// The daemon's gate.
     pub gate: GateConfig,
     /// The key that verdicts are signed with.
@@ -149,24 +150,24 @@ pub struct Config {
     /// Where the daemon sends its traces.
     pub telemetry: TelemetryConfig,
     /// The payment limits.
-    pub limits: LimitsConfig,
+    pub limits: PaymentLimitsConfig,
     /// The evidence that a payment to a seller needs.
-    pub check: CheckConfig,
+    pub check: SellerCheckConfig,
     /// The URLs at which agents are called.
-    pub routes: Routes,
+    pub routes: AgentRouteUrls,
     /// Accounts that the operator knows to belong to an agent.
     pub payees: KnownPayees,
     /// Chains whose ERC-8004 registries list the accounts of agents.
-    pub chains: Chains,
+    pub chains: RegistryChainMap,
 }
 
 /// The chain and how to read it: keys of the top level, and `[chain]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]
-pub struct ChainConfig {
+pub struct EnsChainConfig {
     /// `anchor.world` of the verdicts: `mainnet`, `sandbox`, or a name that the operator chose.
-    #[serde(deserialize_with = "text::world")]
+    #[serde(deserialize_with = "text::deserialize_world")]
     pub world: String,
     /// EIP-155 chain id.
     #[serde(rename = "chain-id")]
@@ -176,8 +177,8 @@ pub struct ChainConfig {
     pub genesis: Option<B256>,
     /// RPC endpoints, in order of preference.
     #[serde(rename = "rpc")]
-    pub endpoints: Vec<Endpoint>,
-    /// The grade of proof that the endpoints must provide. If unset, see [`ChainConfig::demand`].
+    pub endpoints: Vec<RpcEndpointConfig>,
+    /// The grade of proof that the endpoints must provide. If unset, see [`EnsChainConfig::demand`].
     #[serde(with = "text::optional")]
     pub proof: Option<ProofDemand>,
     /// Number of operators that must agree in a quorum. If unset: [`DEFAULT_QUORUM`].
@@ -186,7 +187,7 @@ pub struct ChainConfig {
     /// Who must vouch for a block header. If unset: the chain's validators if `proof` is `consensus-proof`, else RPC
     /// operators.
     #[serde(rename = "chain", with = "chain_table")]
-    pub header: Option<HeaderDemand>,
+    pub header: Option<BlockHeaderDemand>,
     /// The Universal Resolver.
     #[serde(with = "text")]
     pub universal_resolver: Address,
@@ -195,7 +196,7 @@ pub struct ChainConfig {
     pub block: BlockSelector,
     /// Whether CCIP-Read gateways may be asked.
     pub ccip_read: bool,
-    /// Maximum age of the newest block. If unset, see [`ChainConfig::head_age`].
+    /// Maximum age of the newest block. If unset, see [`EnsChainConfig::head_age`].
     #[serde(with = "text::optional")]
     pub max_head_age: Option<Duration>,
     /// How often each endpoint is asked for its newest block.
@@ -207,13 +208,13 @@ pub struct ChainConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]
-pub struct NetworkConfig {
+pub struct OutboundNetworkConfig {
     /// Connections to the first host and port go to the second (curl's `--connect-to`).
     #[serde(with = "text::list")]
-    pub connect_to: Vec<ConnectTo>,
+    pub connect_to: Vec<ConnectToRule>,
     /// Origins that untrusted URLs may use although they are not public.
     #[serde(rename = "allow-host", with = "text::list")]
-    pub allow_hosts: Vec<OriginSpec>,
+    pub allow_hosts: Vec<HostPort>,
     /// PEM files with further trust roots.
     #[serde(rename = "ca")]
     pub ca_files: Vec<PathBuf>,
@@ -225,15 +226,15 @@ pub struct NetworkConfig {
     pub denied: Vec<SocketAddr>,
     /// When a second IPFS gateway is asked in parallel with the first.
     #[serde(rename = "hedge-after", with = "text")]
-    pub hedging: Hedging,
+    pub hedging: HedgeDelay,
     /// Whether host names are resolved in DNS.
     #[serde(skip)]
-    pub dns: Dns,
+    pub dns: DnsPolicy,
 }
 
 /// Whether host names are resolved in DNS. A host to which `connect_to` gives an address needs no DNS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dns {
+pub enum DnsPolicy {
     /// With the system's resolver.
     #[default]
     System,
@@ -245,12 +246,12 @@ pub enum Dns {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]
-pub struct RulesConfig {
+pub struct VerdictRulesConfig {
     /// Identifier of the profile.
-    #[serde(deserialize_with = "text::profile")]
+    #[serde(deserialize_with = "text::deserialize_profile")]
     pub profile: String,
     /// The depth of a resolution.
-    pub depth: Depth,
+    pub depth: ResolutionDepth,
     /// Whether both sources of the card must answer.
     pub require_all_sources: bool,
     /// Whether the documents that link back to the card are read too: ENSIP-25 and ENSIP-26 records, and an ERC-8004
@@ -262,7 +263,7 @@ pub struct RulesConfig {
     #[serde(rename = "manifest")]
     pub manifests: Vec<ManifestSource>,
     /// Owners whose commons cards are accepted (CL-58). If empty, all are accepted.
-    #[serde(deserialize_with = "text::owners")]
+    #[serde(deserialize_with = "text::deserialize_owners")]
     pub allowed_publishers: Vec<String>,
 }
 
@@ -307,35 +308,35 @@ impl Default for Config {
     /// Ethereum mainnet at its finalized block, under the default profile, through public endpoints and gateways.
     fn default() -> Self {
         Self {
-            chain: ChainConfig::default(),
+            chain: EnsChainConfig::default(),
             beacon: BeaconConfig::default(),
             gateways: PUBLIC_GATEWAYS.map(|url| url.parse().expect("a gateway of the table parses")).to_vec(),
-            network: NetworkConfig::default(),
-            rules: RulesConfig::default(),
+            network: OutboundNetworkConfig::default(),
+            rules: VerdictRulesConfig::default(),
             timeout: DEFAULT_TIMEOUT,
             cache: CacheConfig::default(),
-            memory: MemoryConfig::default(),
+            memory: ResolverMemoryConfig::default(),
             redis: RedisConfig::default(),
             admin: AdminConfig::default(),
             cors: CorsConfig::default(),
-            explorer: ExplorerConfig::default(),
-            http: HttpConfig::default(),
+            explorer: ExplorerPageConfig::default(),
+            http: HttpServerConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),
             orloj: OrlojConfig::default(),
             receipts: ReceiptsConfig::default(),
             mcp: McpConfig::default(),
             telemetry: TelemetryConfig::default(),
-            limits: LimitsConfig::default(),
-            check: CheckConfig::default(),
-            routes: Routes::default(),
+            limits: PaymentLimitsConfig::default(),
+            check: SellerCheckConfig::default(),
+            routes: AgentRouteUrls::default(),
             payees: KnownPayees::default(),
-            chains: Chains::default(),
+            chains: RegistryChainMap::default(),
         }
     }
 }
 
-impl Default for ChainConfig {
+impl Default for EnsChainConfig {
     fn default() -> Self {
         Self {
             world: "mainnet".to_owned(),
@@ -356,15 +357,16 @@ impl Default for ChainConfig {
 
 impl Config {
     /// The coin types whose addresses are read together with the records of a name.
-    pub(crate) fn coins(&self) -> Coins {
-        Coins::new(self.limits.coins()).unwrap_or_default()
+    pub(crate) fn coin_types(&self) -> CoinTypes {
+        CoinTypes::new(self.limits.coin_types()).unwrap_or_default()
     }
 }
 
-impl ChainConfig {
-    /// The endpoints, each with a unique label. An [`Endpoint::UNNAMED`] one becomes `rpc-N`, where N is its position.
-    pub fn labelled(&self) -> Vec<Endpoint> {
-        labelled(&self.endpoints, Endpoint::UNNAMED)
+impl EnsChainConfig {
+    /// The endpoints, each with a unique label. An [`RpcEndpointConfig::UNNAMED`] one becomes `rpc-N`, where N is its
+    /// position.
+    pub fn labelled_endpoints(&self) -> Vec<RpcEndpointConfig> {
+        label_endpoints(&self.endpoints, RpcEndpointConfig::UNNAMED)
     }
 
     /// The demand that the endpoints must meet for an answer. By default, a single answer suffices if only one operator
@@ -374,15 +376,15 @@ impl ChainConfig {
     /// # Errors
     /// [`ConfigError::Conflict`] if more operators must agree than are configured, if `header` and `proof` contradict
     /// each other, or if this build lacks a feature that the demand needs.
-    pub fn demand(&self) -> Result<GradeDemand, ConfigError> {
-        demanded_with_header(&self.endpoints, self.proof, self.quorum, self.header)
+    pub fn demand(&self) -> Result<ProofGradeDemand, ConfigError> {
+        grade_demand_with_header(&self.endpoints, self.proof, self.quorum, self.header)
     }
 
     /// Who must vouch for a block header: as configured, else what `proof` needs.
     ///
     /// # Errors
     /// [`ConfigError::Conflict`] if `header` and `proof` contradict each other.
-    pub fn header_demand(&self) -> Result<HeaderDemand, ConfigError> {
+    pub fn header_demand(&self) -> Result<BlockHeaderDemand, ConfigError> {
         header_demand(self.header, self.proof)
     }
 
@@ -393,11 +395,11 @@ impl ChainConfig {
     }
 }
 
-impl Default for RulesConfig {
+impl Default for VerdictRulesConfig {
     fn default() -> Self {
         Self {
             profile: DEFAULT_PROFILE.to_owned(),
-            depth: Depth::Identity,
+            depth: ResolutionDepth::Identity,
             require_all_sources: false,
             links: false,
             profile_files: Vec::new(),
@@ -409,10 +411,10 @@ impl Default for RulesConfig {
 
 #[cfg(test)]
 mod testing {
-    use super::{Config, ConfigError, Layer};
+    use super::{Config, ConfigError, ConfigLayer};
 
     /// The defaults, overlaid with the text of a file.
-    pub(super) fn read(text: &str) -> Result<Config, ConfigError> {
-        Config::default().with([Layer::from_toml(text, "f.toml")?])
+    pub(super) fn parse_over_defaults(text: &str) -> Result<Config, ConfigError> {
+        Config::default().with_layers([ConfigLayer::from_toml(text, "f.toml")?])
     }
 }

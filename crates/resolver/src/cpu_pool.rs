@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::cpu_share::{ClientPlace, Urgency, Work};
+use crate::cpu_share::{ClientCpuPermit, CpuTaskContext, Urgency};
 
 /// Maximum number of threads, including the gate's, however many processors there are. They judge thousands of
 /// documents per second, and use 80 MiB together if each judges the worst one.
@@ -36,10 +36,10 @@ const MAX_JOBS: usize = 64;
 const PERMITS_PER_CLIENT: usize = 2;
 
 /// A job that is ready to run. It holds its permits until it ends.
-type Job = Box<dyn FnOnce(Option<JobPermits>) + Send>;
+type CpuJob = Box<dyn FnOnce(Option<JobPermits>) + Send>;
 
 /// Receives the result of a job, or its panic.
-type JobResult<T> = oneshot::Receiver<thread::Result<T>>;
+type JobResultReceiver<T> = oneshot::Receiver<thread::Result<T>>;
 
 /// The threads and their queue. The threads end when the pool is dropped and the last job is done.
 pub struct CpuPool {
@@ -56,7 +56,7 @@ pub struct CpuPool {
 
 /// There are too many jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolFull;
+pub struct CpuPoolFullError;
 
 /// Jobs that have not started.
 #[derive(Default)]
@@ -77,7 +77,7 @@ struct WaitingJobs {
 struct WaitingJob {
     order: JobOrder,
     permits: Option<JobPermits>,
-    job: Job,
+    job: CpuJob,
 }
 
 /// The order in which jobs start: by urgency, then round-robin between clients, then by arrival.
@@ -90,13 +90,13 @@ struct JobOrder {
 }
 
 impl JobQueue {
-    fn waiting(&self) -> MutexGuard<'_, WaitingJobs> {
+    fn lock_waiting(&self) -> MutexGuard<'_, WaitingJobs> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a job and returns its number.
-    fn add(&self, urgency: Urgency, rank: usize, permits: Option<JobPermits>, job: Job) -> u64 {
-        let mut waiting = self.waiting();
+    fn add(&self, urgency: Urgency, rank: usize, permits: Option<JobPermits>, job: CpuJob) -> u64 {
+        let mut waiting = self.lock_waiting();
         let number = waiting.next;
         waiting.next += 1;
         waiting.jobs.push(WaitingJob { order: JobOrder { urgency, rank, number }, permits, job });
@@ -105,21 +105,21 @@ impl JobQueue {
     }
 
     /// Raises the urgency of a job that has not started.
-    fn raise(&self, number: u64, urgency: Urgency) {
-        if let Some(waiting) = self.waiting().jobs.iter_mut().find(|waiting| waiting.order.number == number) {
+    fn raise_urgency(&self, number: u64, urgency: Urgency) {
+        if let Some(waiting) = self.lock_waiting().jobs.iter_mut().find(|waiting| waiting.order.number == number) {
             waiting.order.urgency = urgency;
             self.changed.notify_all();
         }
     }
 
     fn end(&self) {
-        self.waiting().has_ended = true;
+        self.lock_waiting().has_ended = true;
         self.changed.notify_all();
     }
 
     /// Waits for a job that is at least as urgent as `least`. `None` if no more jobs will be added.
     fn next(&self, least: Urgency) -> Option<WaitingJob> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock_waiting();
         loop {
             let fit = waiting.jobs.iter().enumerate().filter(|(_, waiting)| waiting.order.urgency <= least);
             if let Some((index, _)) = fit.min_by_key(|(_, waiting)| waiting.order) {
@@ -135,7 +135,7 @@ impl JobQueue {
 
 /// The permits of a job: one of its client's, and one of the pool's.
 struct JobPermits {
-    client: Option<ClientPlace>,
+    client: Option<ClientCpuPermit>,
     urgency: Urgency,
     _of_all: OwnedSemaphorePermit,
 }
@@ -147,11 +147,11 @@ impl CpuPool {
     /// If the system cannot start a thread.
     pub(crate) fn start() -> io::Result<Self> {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        Self::of((processors / 2).clamp(1, MAX_THREADS - 1), MAX_JOBS)
+        Self::with_threads((processors / 2).clamp(1, MAX_THREADS - 1), MAX_JOBS)
     }
 
     /// A pool with `threads` threads for all jobs, and one for the gate's.
-    fn of(threads: usize, permits: usize) -> io::Result<Self> {
+    fn with_threads(threads: usize, permits: usize) -> io::Result<Self> {
         let queue = Arc::<JobQueue>::default();
         let for_all = std::iter::repeat_n(Urgency::Document, threads);
         for least in for_all.chain([Urgency::Gate]) {
@@ -176,7 +176,7 @@ impl CpuPool {
     }
 
     /// Permits of one client per urgency.
-    pub const fn share(&self) -> usize {
+    pub const fn permits_per_client(&self) -> usize {
         self.threads * PERMITS_PER_CLIENT
     }
 
@@ -184,45 +184,45 @@ impl CpuPool {
     /// queued runs even if its caller gives up.
     pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
         // Pack the job first, so that the future does not capture its contents.
-        let (job, result) = self.packed(job);
+        let (job, result) = self.wrap_job(job);
         async move {
             if clresolve_core::mutant!("jobs-on-workers") {
                 job(None);
-                return given(result.await);
+                return unwrap_job_result(result.await);
             }
-            let work = Work::current();
+            let work = CpuTaskContext::current();
             let permits = loop {
                 let urgency = work.urgency();
                 let permits = async {
-                    let client = work.place(urgency).await;
+                    let client = work.acquire_permit(urgency).await;
                     let of_all = Arc::clone(self.permits_for(urgency)).acquire_owned().await;
                     JobPermits { client, urgency, _of_all: of_all.expect("the semaphore is never closed") }
                 };
                 tokio::select! {
                     permits = permits => break permits,
                     // A more urgent job takes its permit from another semaphore.
-                    () = work.is_raised(urgency) => {}
+                    () = work.wait_until_raised(urgency) => {}
                 }
             };
-            self.hand_over(&work, permits, job, result).await
+            self.queue_and_wait(&work, permits, job, result).await
         }
     }
 
     /// Like [`CpuPool::run`], but fails if the pool has no free permit when the client gets its own.
     ///
     /// # Errors
-    /// [`PoolFull`].
+    /// [`CpuPoolFullError`].
     pub fn try_run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
-    ) -> impl Future<Output = Result<T, PoolFull>> + Send {
-        let (job, result) = self.packed(job);
+    ) -> impl Future<Output = Result<T, CpuPoolFullError>> + Send {
+        let (job, result) = self.wrap_job(job);
         async move {
-            let work = Work::current();
+            let work = CpuTaskContext::current();
             let urgency = work.urgency();
-            let client = work.place(urgency).await;
-            let of_all = Arc::clone(self.permits_for(urgency)).try_acquire_owned().map_err(|_| PoolFull)?;
-            Ok(self.hand_over(&work, JobPermits { client, urgency, _of_all: of_all }, job, result).await)
+            let client = work.acquire_permit(urgency).await;
+            let of_all = Arc::clone(self.permits_for(urgency)).try_acquire_owned().map_err(|_| CpuPoolFullError)?;
+            Ok(self.queue_and_wait(&work, JobPermits { client, urgency, _of_all: of_all }, job, result).await)
         }
     }
 
@@ -232,7 +232,7 @@ impl CpuPool {
 
     /// Polls `work`, whose steps are CPU-bound: each poll is a job, so that waiting occupies no thread.
     pub async fn drive<F: Future<Output: Send> + Send + 'static>(&self, work: F) -> F::Output {
-        let (mut work, woken, runtime) = (Box::pin(work), Arc::new(Woken::default()), Handle::current());
+        let (mut work, woken, runtime) = (Box::pin(work), Arc::new(PollWaker::default()), Handle::current());
         loop {
             let (waker, runtime) = (Waker::from(Arc::clone(&woken)), runtime.clone());
             let step = move || {
@@ -262,18 +262,18 @@ impl CpuPool {
 
     /// Number of queued jobs.
     #[cfg(any(test, feature = "unstable"))]
-    pub fn queued(&self) -> usize {
-        self.queue.waiting().jobs.len()
+    pub fn queued_count(&self) -> usize {
+        self.queue.lock_waiting().jobs.len()
     }
 
     /// Number of jobs that have ever started.
     #[cfg(any(test, feature = "unstable"))]
-    pub fn begun(&self) -> usize {
+    pub fn started_count(&self) -> usize {
         self.begun.load(Ordering::Relaxed)
     }
 
     /// Wraps a job so that it releases its permits and then sends its result.
-    fn packed<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> (Job, JobResult<T>) {
+    fn wrap_job<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> (CpuJob, JobResultReceiver<T>) {
         let (done, result) = oneshot::channel();
         #[cfg(any(test, feature = "unstable"))]
         let begun = Arc::clone(&self.begun);
@@ -289,17 +289,23 @@ impl CpuPool {
     }
 
     /// Queues a job and waits for its result.
-    async fn hand_over<T>(&self, work: &Work, permits: JobPermits, job: Job, mut result: JobResult<T>) -> T {
+    async fn queue_and_wait<T>(
+        &self,
+        work: &CpuTaskContext,
+        permits: JobPermits,
+        job: CpuJob,
+        mut result: JobResultReceiver<T>,
+    ) -> T {
         let (mut urgency, rank) = (permits.urgency, permits.client.as_ref().map_or(0, |client| client.rank()));
         let rank = if clresolve_core::mutant!("clients-have-no-turns") { 0 } else { rank };
         let permits = (!clresolve_core::mutant!("places-freed-early")).then_some(permits);
         let number = self.queue.add(urgency, rank, permits, job);
         loop {
             tokio::select! {
-                result = &mut result => return given(result),
-                () = work.is_raised(urgency) => {
+                result = &mut result => return unwrap_job_result(result),
+                () = work.wait_until_raised(urgency) => {
                     urgency = work.urgency();
-                    self.queue.raise(number, urgency);
+                    self.queue.raise_urgency(number, urgency);
                 }
             }
         }
@@ -307,7 +313,7 @@ impl CpuPool {
 }
 
 /// The result of a job. Resumes the job's panic in the caller.
-fn given<T>(result: Result<thread::Result<T>, oneshot::error::RecvError>) -> T {
+fn unwrap_job_result<T>(result: Result<thread::Result<T>, oneshot::error::RecvError>) -> T {
     result.expect("a job that panics gives its panic").unwrap_or_else(|panic| resume_unwind(panic))
 }
 
@@ -319,9 +325,9 @@ impl Drop for CpuPool {
 
 /// Wakes the task that waits for the next poll.
 #[derive(Default)]
-struct Woken(Notify);
+struct PollWaker(Notify);
 
-impl Wake for Woken {
+impl Wake for PollWaker {
     fn wake(self: Arc<Self>) {
         self.0.notify_one();
     }
@@ -329,7 +335,7 @@ impl Wake for Woken {
 
 /// A pool whose threads are busy with jobs that block.
 #[cfg(any(test, feature = "unstable"))]
-pub struct Occupied {
+pub struct OccupiedCpuPool {
     jobs: Vec<tokio::task::JoinHandle<()>>,
     /// Number of blocking jobs that have started.
     begun: Arc<AtomicUsize>,
@@ -342,18 +348,18 @@ pub struct Occupied {
 }
 
 #[cfg(any(test, feature = "unstable"))]
-impl Occupied {
+impl OccupiedCpuPool {
     /// Occupies every thread.
-    pub fn whole(pool: &Arc<CpuPool>) -> Self {
-        Self::by(pool, MAX_THREADS, Urgency::Gate)
+    pub fn occupy_all(pool: &Arc<CpuPool>) -> Self {
+        Self::occupy_with(pool, MAX_THREADS, Urgency::Gate)
     }
 
     /// Occupies every thread except the gate's, and queues further jobs: `jobs` in all, each of another client.
-    pub fn by_documents(pool: &Arc<CpuPool>, jobs: usize) -> Self {
-        Self::by(pool, jobs, Urgency::Document)
+    pub fn occupy_with_documents(pool: &Arc<CpuPool>, jobs: usize) -> Self {
+        Self::occupy_with(pool, jobs, Urgency::Document)
     }
 
-    fn by(pool: &Arc<CpuPool>, jobs: usize, urgency: Urgency) -> Self {
+    fn occupy_with(pool: &Arc<CpuPool>, jobs: usize, urgency: Urgency) -> Self {
         let (release, wait) = channel::<()>();
         let (wait, begun) = (Arc::new(Mutex::new(wait)), Arc::<AtomicUsize>::default());
         let job = |_| {
@@ -363,11 +369,11 @@ impl Occupied {
                 let of_all = Arc::clone(pool.permits_for(urgency)).acquire_owned().await;
                 let of_all = of_all.expect("the semaphore is never closed");
                 let permits = JobPermits { client: None, urgency, _of_all: of_all };
-                let (job, result) = pool.packed(move || {
+                let (job, result) = pool.wrap_job(move || {
                     begun.fetch_add(1, Ordering::AcqRel);
                     let _ = wait.lock().expect("no job panics").recv();
                 });
-                pool.hand_over(&Work::of_nobody(urgency), permits, job, result).await
+                pool.queue_and_wait(&CpuTaskContext::of_nobody(urgency), permits, job, result).await
             })
         };
         let jobs = (0..jobs).map(job).collect();
@@ -380,12 +386,12 @@ impl Occupied {
     /// If the thread that was freed last started a blocking job before the other one.
     pub fn release_one_if_waited_for(&mut self, pool: &CpuPool) {
         let begun = self.begun.load(Ordering::Acquire);
-        if begun != self.released + pool.threads() || pool.queued() == self.jobs.len() - begun {
+        if begun != self.released + pool.threads() || pool.queued_count() == self.jobs.len() - begun {
             return;
         }
-        assert!(pool.begun() > self.released_after + 1, "a blocking job started before the other one");
+        assert!(pool.started_count() > self.released_after + 1, "a blocking job started before the other one");
         self.released += 1;
-        self.released_after = pool.begun();
+        self.released_after = pool.started_count();
         self.release.send(()).expect("a job goes on");
     }
 
@@ -422,11 +428,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_pool_refuses_and_makes_patient_callers_wait() {
-        let pool = CpuPool::of(1, 1).expect("a thread");
+        let pool = CpuPool::with_threads(1, 1).expect("a thread");
         let (go, wait) = mpsc::channel::<()>();
         let mut first = Box::pin(pool.run(move || wait.recv().is_ok()));
         assert!(poll!(&mut first).is_pending());
-        assert_eq!(pool.try_run(|| ()).now_or_never(), Some(Err(PoolFull)));
+        assert_eq!(pool.try_run(|| ()).now_or_never(), Some(Err(CpuPoolFullError)));
         let mut second = Box::pin(pool.run(|| 2));
         assert!(poll!(&mut second).is_pending());
         go.send(()).expect("the job waits");
@@ -437,12 +443,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_caller_that_gives_up_frees_no_place_before_the_job_ends() {
-        let pool = CpuPool::of(1, 1).expect("a thread");
+        let pool = CpuPool::with_threads(1, 1).expect("a thread");
         let (go, wait) = mpsc::channel::<()>();
         let mut given_up = Box::pin(pool.run(move || wait.recv().is_ok()));
         assert!(poll!(&mut given_up).is_pending());
         drop(given_up);
-        assert_eq!(pool.try_run(|| ()).now_or_never(), Some(Err(PoolFull)));
+        assert_eq!(pool.try_run(|| ()).now_or_never(), Some(Err(CpuPoolFullError)));
         go.send(()).expect("the job waits");
         assert_eq!(pool.run(|| 1).await, 1);
     }
@@ -461,21 +467,21 @@ mod tests {
 
     #[async_trait::async_trait]
     impl CpuShare for Share {
-        async fn place(&self, urgency: Urgency) -> ClientPlace {
+        async fn acquire_permit(&self, urgency: Urgency) -> ClientCpuPermit {
             let permits = &self.permits[urgency as usize];
             let held = Arc::clone(permits).acquire_owned().await.expect("it is never closed");
-            ClientPlace::new(self.most - permits.available_permits() - 1, held)
+            ClientCpuPermit::new(self.most - permits.available_permits() - 1, held)
         }
     }
 
     #[tokio::test]
     async fn a_client_takes_its_share_of_the_places_and_no_more() {
-        let pool = Arc::new(CpuPool::of(1, 4).expect("a thread"));
-        let share = Work::new(Share::of(2), Urgency::Gate);
+        let pool = Arc::new(CpuPool::with_threads(1, 4).expect("a thread"));
+        let share = CpuTaskContext::new(Share::of(2), Urgency::Gate);
         let (go, wait) = mpsc::channel::<()>();
         let of_client = |pool: &Arc<CpuPool>, job: Box<dyn FnOnce() + Send>| {
             let pool = Arc::clone(pool);
-            Box::pin(cpu_share::within(share.clone(), async move {
+            Box::pin(cpu_share::run_within(share.clone(), async move {
                 // A spawned task belongs to the client of the task that spawned it.
                 cpu_share::spawn(async move { pool.run(job).await }).await.expect("it ends");
             }))
@@ -508,22 +514,22 @@ mod tests {
     impl Line {
         fn new() -> Self {
             Self {
-                pool: Arc::new(CpuPool::of(1, MAX_JOBS).expect("a thread")),
+                pool: Arc::new(CpuPool::with_threads(1, MAX_JOBS).expect("a thread")),
                 begun: Arc::default(),
                 jobs: Vec::new(),
             }
         }
 
-        async fn add(&mut self, work: &Work, name: &'static str) {
-            let (pool, begun, before) = (Arc::clone(&self.pool), Arc::clone(&self.begun), self.pool.queued());
+        async fn add(&mut self, work: &CpuTaskContext, name: &'static str) {
+            let (pool, begun, before) = (Arc::clone(&self.pool), Arc::clone(&self.begun), self.pool.queued_count());
             let job = async move { pool.run(move || begun.lock().expect("no panic").push(name)).await };
             self.jobs.push(cpu_share::spawn_for(work.clone(), job));
-            while self.pool.queued() == before {
+            while self.pool.queued_count() == before {
                 tokio::task::yield_now().await;
             }
         }
 
-        async fn begun(self, busy: Occupied) -> Vec<&'static str> {
+        async fn begun(self, busy: OccupiedCpuPool) -> Vec<&'static str> {
             busy.release().await;
             for job in self.jobs {
                 job.await.expect("it ends");
@@ -536,12 +542,12 @@ mod tests {
     #[tokio::test]
     async fn decisions_come_before_documents_and_clients_take_turns() {
         let mut line = Line::new();
-        let busy = Occupied::whole(&line.pool);
-        while line.pool.begun() < 2 {
+        let busy = OccupiedCpuPool::occupy_all(&line.pool);
+        while line.pool.started_count() < 2 {
             tokio::task::yield_now().await;
         }
         let [one, other] = [Share::of(2), Share::of(2)];
-        let work = |share: &Arc<dyn CpuShare>, urgency| Work::new(Arc::clone(share), urgency);
+        let work = |share: &Arc<dyn CpuShare>, urgency| CpuTaskContext::new(Arc::clone(share), urgency);
         line.add(&work(&one, Urgency::Document), "a document of one").await;
         line.add(&work(&other, Urgency::Document), "a document of the other").await;
         let [one, other] = [Share::of(2), Share::of(2)];
@@ -563,22 +569,22 @@ mod tests {
     async fn work_that_the_gate_waits_for_becomes_the_gates() {
         /// Longer than any job here takes.
         const ENDLESS: Duration = Duration::from_secs(60);
-        let pool = Arc::new(CpuPool::of(1, MAX_JOBS).expect("a thread"));
-        let busy = Occupied::by_documents(&pool, 1);
-        while pool.begun() == 0 {
+        let pool = Arc::new(CpuPool::with_threads(1, MAX_JOBS).expect("a thread"));
+        let busy = OccupiedCpuPool::occupy_with_documents(&pool, 1);
+        while pool.started_count() == 0 {
             tokio::task::yield_now().await;
         }
         let share = Share::of(1);
-        let works = [(); 2].map(|()| Work::new(Arc::clone(&share), Urgency::Document));
-        let run = |work: &Work| {
+        let works = [(); 2].map(|()| CpuTaskContext::new(Arc::clone(&share), Urgency::Document));
+        let run = |work: &CpuTaskContext| {
             let pool = Arc::clone(&pool);
             cpu_share::spawn_for(work.clone(), async move { pool.run(|| ()).await })
         };
         let [queued, without_permit] = [run(&works[0]), run(&works[1])];
-        Occupied::wait_for_jobs(&pool, 2).await;
-        assert_eq!(pool.begun(), 1, "the document holds them up");
+        OccupiedCpuPool::wait_for_jobs(&pool, 2).await;
+        assert_eq!(pool.started_count(), 1, "the document holds them up");
         for (work, job) in works.iter().zip([queued, without_permit]).rev() {
-            work.is_awaited_by(&Work::current());
+            work.raise_urgency_to(&CpuTaskContext::current());
             timeout(ENDLESS, job).await.expect("the gate's thread does it").expect("it does not panic");
         }
         busy.release().await;
@@ -586,7 +592,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_poll_of_a_future_is_a_job_and_waiting_needs_no_permit() {
-        let pool = CpuPool::of(1, 1).expect("a thread");
+        let pool = CpuPool::with_threads(1, 1).expect("a thread");
         let name = || thread::current().name().map(str::to_owned);
         let (go, wait) = oneshot::channel::<()>();
         let mut driven = Box::pin(pool.drive(async move {
@@ -594,7 +600,7 @@ mod tests {
             wait.await.expect("it is told");
             (first, name())
         }));
-        while pool.begun() == 0 || pool.jobs() != 0 {
+        while pool.started_count() == 0 || pool.jobs() != 0 {
             assert!(poll!(&mut driven).is_pending());
             tokio::task::yield_now().await;
         }
@@ -605,7 +611,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_reaches_the_caller_and_leaves_the_thread() {
-        let pool = Arc::new(CpuPool::of(1, 4).expect("a thread"));
+        let pool = Arc::new(CpuPool::with_threads(1, 4).expect("a thread"));
         let calling = Arc::clone(&pool);
         let panicking = tokio::spawn(async move { calling.run(|| panic!("a bug")).await });
         assert!(panicking.await.expect_err("it panics").is_panic());

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 tokio::task_local! {
-    static WORK: Work;
+    static WORK: CpuTaskContext;
 }
 
 /// Who waits for the work. The most urgent variant is first.
@@ -33,16 +33,16 @@ impl Urgency {
 #[async_trait]
 pub trait CpuShare: Send + Sync {
     /// Waits for a free permit of this urgency.
-    async fn place(&self, urgency: Urgency) -> ClientPlace;
+    async fn acquire_permit(&self, urgency: Urgency) -> ClientCpuPermit;
 }
 
 /// A client's permit, released on drop.
-pub struct ClientPlace {
+pub struct ClientCpuPermit {
     rank: usize,
     _held: Box<dyn Send>,
 }
 
-impl ClientPlace {
+impl ClientCpuPermit {
     /// The permit `held` of a client that held `rank` permits before.
     pub fn new(rank: usize, held: impl Send + 'static) -> Self {
         Self { rank, _held: Box::new(held) }
@@ -56,12 +56,12 @@ impl ClientPlace {
 
 /// The client and urgency of a task and of the tasks that it spawns.
 #[derive(Clone)]
-pub struct Work {
+pub struct CpuTaskContext {
     share: Option<Arc<dyn CpuShare>>,
     urgency: watch::Sender<Urgency>,
 }
 
-impl Work {
+impl CpuTaskContext {
     /// Work of the client with this share.
     pub fn new(share: Arc<dyn CpuShare>, urgency: Urgency) -> Self {
         Self { share: Some(share), urgency: watch::Sender::new(urgency) }
@@ -78,7 +78,7 @@ impl Work {
     }
 
     /// Work of the same client whose urgency changes independently.
-    pub(crate) fn apart(&self) -> Self {
+    pub(crate) fn with_own_urgency(&self) -> Self {
         Self { share: self.share.clone(), urgency: watch::Sender::new(self.urgency()) }
     }
 
@@ -87,7 +87,7 @@ impl Work {
     }
 
     /// Raises the urgency to that of `other`, whose task waits for this one.
-    pub(crate) fn is_awaited_by(&self, other: &Self) {
+    pub(crate) fn raise_urgency_to(&self, other: &Self) {
         let urgency = other.urgency();
         self.urgency.send_if_modified(|own| {
             let is_raised = urgency < *own && !clresolve_core::mutant!("the-gate-waits-as-whoever-began");
@@ -99,20 +99,20 @@ impl Work {
     }
 
     /// Waits until the urgency is higher than `before`.
-    pub(crate) async fn is_raised(&self, before: Urgency) {
+    pub(crate) async fn wait_until_raised(&self, before: Urgency) {
         // The sender lives as long as `self`.
         let _ = self.urgency.subscribe().wait_for(|urgency| *urgency < before).await;
     }
 
     /// Waits for a permit of the client. `None` if there is no client.
-    pub(crate) async fn place(&self, urgency: Urgency) -> Option<ClientPlace> {
+    pub(crate) async fn acquire_permit(&self, urgency: Urgency) -> Option<ClientCpuPermit> {
         let share = self.share.as_ref().filter(|_| !clresolve_core::mutant!("one-client-takes-the-pool"))?;
-        Some(share.place(urgency).await)
+        Some(share.acquire_permit(urgency).await)
     }
 }
 
 /// Runs `task` as part of `work`.
-pub fn within<F: Future>(work: Work, task: F) -> impl Future<Output = F::Output> {
+pub fn run_within<F: Future>(work: CpuTaskContext, task: F) -> impl Future<Output = F::Output> {
     WORK.scope(work, task)
 }
 
@@ -121,12 +121,12 @@ pub fn spawn<F>(task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    spawn_for(Work::current(), task)
+    spawn_for(CpuTaskContext::current(), task)
 }
 
-pub(crate) fn spawn_for<F>(work: Work, task: F) -> JoinHandle<F::Output>
+pub(crate) fn spawn_for<F>(work: CpuTaskContext, task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    tokio::spawn(within(work, task))
+    tokio::spawn(run_within(work, task))
 }

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! [`Resolver`] walks from the name through its `cl.*` text records to the card, proves the card's bytes by CID and
-//! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. `docs/embed.md` shows more
-//! tasks.
+//! checksum, and judges them under a [`ConformanceProfile`]. The [`Verdict`] carries all evidence. `docs/embed.md`
+//! shows more tasks.
 //!
 // Tests the examples. A packaged crate lacks that file.
 #![cfg_attr(all(doctest, feature = "sandbox"), doc = include_str!("../../../docs/embed.md"))]
@@ -48,56 +48,61 @@ pub mod shared;
 #[doc(hidden)]
 pub mod telemetry;
 
-pub use clresolve_core::text::Foreign;
+pub use clresolve_core::text::UntrustedText;
 
 /// Evidence bundles of verdicts and of purchases.
 pub mod bundle {
-    pub use clresolve_bundle::purchase::{AnyBundle, Papers, PurchaseBundle, VerifiedPurchase};
-    pub use clresolve_bundle::{Bundle, BundleError, MAX_BYTES, Packed, Signature, TrustAnchors, VerifiedBundle};
+    pub use clresolve_bundle::purchase::{AnyBundle, PurchaseBundle, PurchaseDocuments, VerifiedPurchase};
+    pub use clresolve_bundle::{
+        BundleError, BundleSignature, MAX_BYTES, ResolutionBundle, SignableBundle, TrustAnchors, VerifiedBundle,
+    };
 }
 
 /// Receipts, and requests against an agent's schema.
 pub mod messages {
-    pub use clresolve_messages::receipt::question::Request;
-    pub use clresolve_messages::receipt::{ReceiptQuestion, Unreadable, Verification};
-    pub use clresolve_messages::request::{RequestCheck, RequestQuestion, Template};
+    pub use clresolve_messages::receipt::question::AgentRequest;
+    pub use clresolve_messages::receipt::{ReceiptParseError, ReceiptVerificationDocument, ReceiptVerificationRequest};
+    pub use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, RequestTemplate};
     pub use clresolve_payment::settlement::Purchase;
 }
 
 /// Decisions about payments, and what they are about.
 pub mod payment {
     pub use clresolve_payment::check::{
-        CheckAnswer, CheckRequest, EvidenceKind, EvidenceRow, EvidenceState, FirstContact, Named, NamedBy,
-        RegistrationOutcome, SellerIdentity, WebOrigin,
+        Erc8004Outcome, FirstContactPolicy, NamedSellerIdentity, PayeeEvidenceKind, PayeeEvidenceRow,
+        PayeeEvidenceState, SellerCheckDocument, SellerCheckRequest, SellerIdentity, SellerIdentitySource, WebOrigin,
     };
-    pub use clresolve_payment::decide::Selected;
-    pub use clresolve_payment::decision::{Check, Decision, EntryRow, Outcome, PayeeRow, PriceRow};
-    pub use clresolve_payment::limits::{Atomic, CallerAssets, CallerLimits};
-    pub use clresolve_payment::network::Network;
-    pub use clresolve_payment::payee::ProvenBy;
-    pub use clresolve_payment::request::{DecisionRequest, Demand, RequestError};
-    pub use clresolve_payment::route::{Route, RouteSource};
-    pub use clresolve_payment::terms::{Reply, Terms};
+    pub use clresolve_payment::decide::PaymentOptionSelection;
+    pub use clresolve_payment::decision::{
+        DecisionOutcome, PayeeDocument, PaymentCheck, PaymentDecision, PaymentOptionResult, PriceDocument,
+    };
+    pub use clresolve_payment::limits::{AtomicAmount, CallerAssetList, CallerLimits};
+    pub use clresolve_payment::network::Caip2Network;
+    pub use clresolve_payment::payee::PayeeProofMethod;
+    pub use clresolve_payment::request::{PaymentDecisionRequest, PaymentDemand, PaymentRequestError};
+    pub use clresolve_payment::route::{AgentRoute, RouteSource};
+    pub use clresolve_payment::terms::{PaymentTerms, SellerHttpReply};
 }
 
 /// Reasons of verdicts and decisions, and their codes.
 pub mod reason {
-    pub use clresolve_core::reason::{Code, CodeEntry, Effect, Fixer, Reason, Step};
+    pub use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonCodeEntry, ReasonEffect, ResolutionStep};
 }
 
 /// Verdicts, trust, and the policy of a gate.
 pub mod verdict {
-    pub use clresolve_core::state::{NearMiss, State};
+    pub use clresolve_core::state::{ProfileNearMiss, TrustState};
     pub use clresolve_verdict::gate::{GatePolicy, GateVerbs};
-    pub use clresolve_verdict::trust::{Origin, Replay, Resolution, Stale, Trusted};
+    pub use clresolve_verdict::trust::{ReplayedResolution, Resolution, StaleVerdict, TrustOrigin, TrustedVerdict};
     pub use clresolve_verdict::verdict::{
-        Anchor, AnchorBlock, CardDigest, Confirmed, Depth, Freshness, Identity, Name, Owner, Pinned, ProfileUsed,
-        Served, Status, StepReport, Tool, Verdict,
+        AgentIdentity, AnchorBlock, AppliedProfile, CardReference, ChainAnchor, Freshness, IdentityOwner,
+        PinnedDocument, RequestedName, ResolutionDepth, StepReport, StepStatus, ToolVersion, Verdict,
+        VerdictConfirmation, VerdictCopyKind,
     };
 }
 
 pub use clock::Clock;
-pub use clresolve_verdict::profile::{Profile, Profiles};
+pub use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 pub use config::Config;
-pub use resolve::{ExportError, Question, Resolver, SetupError};
-pub use verdict::{Depth, Resolution, State, Trusted, Verdict};
+pub use resolve::{ExportError, NameQuestion, Resolver, SetupError};
+pub use verdict::{Resolution, ResolutionDepth, TrustState, TrustedVerdict, Verdict};

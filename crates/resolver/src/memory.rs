@@ -2,7 +2,8 @@
 //! origins, in one file that survives restarts.
 //!
 //! Its size is bounded. The names that it has known for the shortest time are forgotten first: see
-//! [`Memory::remember`]. A failure of the memory is an error for the caller, never an endless wait or a wrong answer.
+//! [`ResolverMemory::remember`]. A failure of the memory is an error for the caller, never an endless wait or a wrong
+//! answer.
 
 mod origins;
 mod receipts;
@@ -24,21 +25,21 @@ use tokio::sync::Semaphore;
 
 use clresolve_core::name::EnsName;
 use clresolve_core::text::excerpt;
-use clresolve_verdict::evidence::continuity::{History, Sighting};
+use clresolve_verdict::evidence::continuity::{NameHistory, NameObservation};
 
-pub use self::origins::{OriginKey, OriginRow};
+pub use self::origins::{OriginKey, RememberedOriginRow};
 
 /// World, chain, domain and name.
-type RowKey = (&'static str, u64, &'static str, &'static str);
+type HistoryRowKey = (&'static str, u64, &'static str, &'static str);
 
 /// Span, block of the last observation, and the key of the history. The first row is the next to be forgotten.
-type OrderKey = (u64, u64, &'static str, u64, &'static str, &'static str);
+type EvictionOrderKey = (u64, u64, &'static str, u64, &'static str, &'static str);
 
 /// The histories, as JSON. Another format needs another table.
-const HISTORIES: TableDefinition<RowKey, &[u8]> = TableDefinition::new("histories/1");
+const HISTORIES: TableDefinition<HistoryRowKey, &[u8]> = TableDefinition::new("histories/1");
 
 /// The keys in the order in which histories are forgotten.
-const ORDER: TableDefinition<OrderKey, ()> = TableDefinition::new("order/1");
+const ORDER: TableDefinition<EvictionOrderKey, ()> = TableDefinition::new("order/1");
 
 /// Maximum number of names that are forgotten for a new one, so that a lowered bound does not slow down one question.
 const FORGOTTEN_AT_ONCE: usize = 8;
@@ -84,7 +85,7 @@ impl HistoryKey {
         (&self.world, self.chain, &self.domain) == (&other.world, other.chain, &other.domain)
     }
 
-    fn order_key(&self, history: &History) -> (u64, u64, &str, u64, &str, &str) {
+    fn order_key(&self, history: &NameHistory) -> (u64, u64, &str, u64, &str, &str) {
         (history.span(), history.last_block, &self.world, self.chain, &self.domain, &self.name)
     }
 }
@@ -92,7 +93,7 @@ impl HistoryKey {
 /// Why the memory failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum MemoryError {
+pub enum ResolverMemoryError {
     /// Another process has locked the file.
     #[error("another process uses the file; only one can use it at a time")]
     InUse,
@@ -122,12 +123,12 @@ pub enum MemoryError {
 
 /// The memory of a resolver. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Memory {
-    store: Arc<Store>,
+pub struct ResolverMemory {
+    store: Arc<MemoryFile>,
     permits: Arc<Semaphore>,
 }
 
-impl Memory {
+impl ResolverMemory {
     /// Opens the memory in the file at `path`, or creates it, readable only by its owner (on Unix). It stores at most
     /// `names` histories, and as many origins.
     ///
@@ -135,19 +136,19 @@ impl Memory {
     /// open the file again.
     ///
     /// # Errors
-    /// [`MemoryError::Damaged`], or [`MemoryError::Failed`] if the file cannot be opened.
-    pub fn open(path: &Path, names: u64) -> Result<Self, MemoryError> {
-        Ok(Self { store: Arc::new(Store::open(path, names)?), permits: Arc::new(Semaphore::new(AT_ONCE)) })
+    /// [`ResolverMemoryError::Damaged`], or [`ResolverMemoryError::Failed`] if the file cannot be opened.
+    pub fn open(path: &Path, names: u64) -> Result<Self, ResolverMemoryError> {
+        Ok(Self { store: Arc::new(MemoryFile::open(path, names)?), permits: Arc::new(Semaphore::new(AT_ONCE)) })
     }
 
     /// Creates an empty memory without a file, which is lost when the process ends. It stores at most `names`
     /// histories, and as many origins.
     ///
     /// # Errors
-    /// [`MemoryError::Failed`].
-    pub fn in_process(names: u64) -> Result<Self, MemoryError> {
-        let database = builder().create_with_backend(InMemoryBackend::new()).map_err(failed)?;
-        let store = Store::with(PathBuf::new(), names, Some(database));
+    /// [`ResolverMemoryError::Failed`].
+    pub fn in_process(names: u64) -> Result<Self, ResolverMemoryError> {
+        let database = builder().create_with_backend(InMemoryBackend::new()).map_err(memory_error)?;
+        let store = MemoryFile::from_database(PathBuf::new(), names, Some(database));
         Ok(Self { store: Arc::new(store), permits: Arc::new(Semaphore::new(AT_ONCE)) })
     }
 
@@ -155,8 +156,8 @@ impl Memory {
     ///
     /// # Errors
     /// If the file cannot be read, or the read times out.
-    pub async fn recall(&self, key: HistoryKey) -> Result<History, MemoryError> {
-        self.ask(move |store| store.recall(&key)).await
+    pub async fn recall(&self, key: HistoryKey) -> Result<NameHistory, ResolverMemoryError> {
+        self.run_operation(move |store| store.recall(&key)).await
     }
 
     /// Adds an observation to the history of the name.
@@ -167,61 +168,61 @@ impl Memory {
     ///
     /// # Errors
     /// If the file cannot be written, or the write times out.
-    pub async fn remember(&self, key: HistoryKey, sighting: Sighting) -> Result<(), MemoryError> {
-        self.ask(move |store| store.remember(&key, &sighting)).await
+    pub async fn remember(&self, key: HistoryKey, sighting: NameObservation) -> Result<(), ResolverMemoryError> {
+        self.run_operation(move |store| store.remember(&key, &sighting)).await
     }
 
     /// Takes every permit until dropped, so that no operation starts.
     #[cfg(test)]
-    pub(crate) async fn occupied(&self) -> tokio::sync::OwnedSemaphorePermit {
+    pub(crate) async fn take_all_permits(&self) -> tokio::sync::OwnedSemaphorePermit {
         let all = u32::try_from(AT_ONCE).expect("a few");
         Arc::clone(&self.permits).acquire_many_owned(all).await.expect("it is open")
     }
 
-    async fn ask<T: Send + 'static>(
+    async fn run_operation<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Store) -> Result<T, MemoryError> + Send + 'static,
-    ) -> Result<T, MemoryError> {
+        work: impl FnOnce(&MemoryFile) -> Result<T, ResolverMemoryError> + Send + 'static,
+    ) -> Result<T, ResolverMemoryError> {
         let (store, permits) = (Arc::clone(&self.store), Arc::clone(&self.permits));
         let done = async move {
-            let permit = permits.acquire_owned().await.map_err(|_| MemoryError::Late)?;
+            let permit = permits.acquire_owned().await.map_err(|_| ResolverMemoryError::Late)?;
             let work = move || {
                 let _permit = permit;
                 work(&store)
             };
-            tokio::task::spawn_blocking(work).await.map_err(|error| MemoryError::Failed(error.to_string()))?
+            tokio::task::spawn_blocking(work).await.map_err(|error| ResolverMemoryError::Failed(error.to_string()))?
         };
-        tokio::time::timeout(PATIENCE, done).await.unwrap_or(Err(MemoryError::Late))
+        tokio::time::timeout(PATIENCE, done).await.unwrap_or(Err(ResolverMemoryError::Late))
     }
 }
 
 /// The file itself. Its operations block.
 #[derive(Debug)]
-pub struct Store {
+pub struct MemoryFile {
     path: PathBuf,
     names: u64,
     database: Mutex<Option<Arc<Database>>>,
 }
 
-impl Store {
-    /// As [`Memory::open`].
+impl MemoryFile {
+    /// As [`ResolverMemory::open`].
     ///
     /// # Errors
-    /// As [`Memory::open`].
-    pub fn open(path: &Path, names: u64) -> Result<Self, MemoryError> {
-        let database = match database(path) {
+    /// As [`ResolverMemory::open`].
+    pub fn open(path: &Path, names: u64) -> Result<Self, ResolverMemoryError> {
+        let database = match open_database_file(path) {
             Ok(database) => Some(database),
-            Err(OpenError::Passing(error)) => {
+            Err(MemoryFileOpenError::Passing(error)) => {
                 tracing::warn!(path = %path.display(), %error, "the memory cannot be used for now");
                 None
             }
-            Err(OpenError::Lasting(_)) if clresolve_core::mutant!("damaged-memory") => None,
-            Err(OpenError::Lasting(error)) => return Err(error),
+            Err(MemoryFileOpenError::Lasting(_)) if clresolve_core::mutant!("damaged-memory") => None,
+            Err(MemoryFileOpenError::Lasting(error)) => return Err(error),
         };
-        Ok(Self::with(path.to_owned(), names, database))
+        Ok(Self::from_database(path.to_owned(), names, database))
     }
 
-    fn with(path: PathBuf, names: u64, database: Option<Database>) -> Self {
+    fn from_database(path: PathBuf, names: u64, database: Option<Database>) -> Self {
         Self { path, names: names.max(1), database: Mutex::new(database.map(Arc::new)) }
     }
 
@@ -229,38 +230,38 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn recall(&self, key: &HistoryKey) -> Result<History, MemoryError> {
-        let Some(table) = self.read(HISTORIES)? else { return Ok(History::default()) };
-        let Some(row) = table.get(key.row_key()).map_err(failed)? else { return Ok(History::default()) };
+    pub fn recall(&self, key: &HistoryKey) -> Result<NameHistory, ResolverMemoryError> {
+        let Some(table) = self.open_table(HISTORIES)? else { return Ok(NameHistory::default()) };
+        let Some(row) = table.get(key.row_key()).map_err(memory_error)? else { return Ok(NameHistory::default()) };
         decode(row.value())
     }
 
-    /// As [`Memory::remember`]. An error leaves the file unchanged.
+    /// As [`ResolverMemory::remember`]. An error leaves the file unchanged.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn remember(&self, key: &HistoryKey, sighting: &Sighting) -> Result<(), MemoryError> {
+    pub fn remember(&self, key: &HistoryKey, sighting: &NameObservation) -> Result<(), ResolverMemoryError> {
         let database = self.database()?;
-        let write = database.begin_write().map_err(failed)?;
+        let write = database.begin_write().map_err(memory_error)?;
         {
-            let mut rows = Rows::open(&write)?;
+            let mut rows = HistoryTables::open(&write)?;
             let known = rows.take(key)?;
-            let next = known.with(sighting).unwrap_or(known);
+            let next = known.with_observation(sighting).unwrap_or(known);
             rows.make_room(key, self.names)?;
             rows.put(key, &next)?;
         }
-        write.commit().map_err(failed)
+        write.commit().map_err(memory_error)
     }
 
     /// Forgets the history of one name. Returns whether there was one.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn forget(&self, key: &HistoryKey) -> Result<bool, MemoryError> {
+    pub fn forget(&self, key: &HistoryKey) -> Result<bool, ResolverMemoryError> {
         let database = self.database()?;
-        let write = database.begin_write().map_err(failed)?;
-        let known = Rows::open(&write)?.remove(key)?;
-        write.commit().map_err(failed)?;
+        let write = database.begin_write().map_err(memory_error)?;
+        let known = HistoryTables::open(&write)?.remove(key)?;
+        write.commit().map_err(memory_error)?;
         Ok(known)
     }
 
@@ -268,91 +269,92 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn forget_all(&self) -> Result<u64, MemoryError> {
+    pub fn forget_all(&self) -> Result<u64, ResolverMemoryError> {
         let database = self.database()?;
-        let write = database.begin_write().map_err(failed)?;
-        let known = Rows::open(&write)?.len()?;
-        write.delete_table(HISTORIES).map_err(failed)?;
-        write.delete_table(ORDER).map_err(failed)?;
-        write.commit().map_err(failed)?;
+        let write = database.begin_write().map_err(memory_error)?;
+        let known = HistoryTables::open(&write)?.len()?;
+        write.delete_table(HISTORIES).map_err(memory_error)?;
+        write.delete_table(ORDER).map_err(memory_error)?;
+        write.commit().map_err(memory_error)?;
         Ok(known)
     }
 
     /// Number of remembered names, over all worlds.
     #[cfg(test)]
-    fn count(&self) -> Result<u64, MemoryError> {
+    fn count(&self) -> Result<u64, ResolverMemoryError> {
         use redb::ReadableTableMetadata as _;
-        self.read(HISTORIES)?.map_or(Ok(0), |table| table.len().map_err(failed))
+        self.open_table(HISTORIES)?.map_or(Ok(0), |table| table.len().map_err(memory_error))
     }
 
     /// A table, for reading. `None` if it was never written.
-    fn read<K: Key + 'static, V: Value + 'static>(
+    fn open_table<K: Key + 'static, V: Value + 'static>(
         &self,
         table: TableDefinition<'_, K, V>,
-    ) -> Result<Option<ReadOnlyTable<K, V>>, MemoryError> {
-        match self.database()?.begin_read().map_err(failed)?.open_table(table) {
+    ) -> Result<Option<ReadOnlyTable<K, V>>, ResolverMemoryError> {
+        match self.database()?.begin_read().map_err(memory_error)?.open_table(table) {
             Ok(table) => Ok(Some(table)),
             Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(memory_error(error)),
         }
     }
 
     /// The open file. Tries again to open it after a failure.
-    fn database(&self) -> Result<Arc<Database>, MemoryError> {
+    fn database(&self) -> Result<Arc<Database>, ResolverMemoryError> {
         let mut held = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(database) = &*held {
             return Ok(Arc::clone(database));
         }
-        let opened = database(&self.path).map_err(MemoryError::from)?;
+        let opened = open_database_file(&self.path).map_err(ResolverMemoryError::from)?;
         Ok(Arc::clone(held.insert(Arc::new(opened))))
     }
 }
 
 /// The two tables of one transaction. They always agree.
-struct Rows<'t> {
-    histories: redb::Table<'t, RowKey, &'static [u8]>,
-    order: redb::Table<'t, OrderKey, ()>,
+struct HistoryTables<'t> {
+    histories: redb::Table<'t, HistoryRowKey, &'static [u8]>,
+    order: redb::Table<'t, EvictionOrderKey, ()>,
 }
 
-impl<'t> Rows<'t> {
-    fn open(write: &'t redb::WriteTransaction) -> Result<Self, MemoryError> {
-        let histories = write.open_table(HISTORIES).map_err(failed)?;
-        Ok(Self { histories, order: write.open_table(ORDER).map_err(failed)? })
+impl<'t> HistoryTables<'t> {
+    fn open(write: &'t redb::WriteTransaction) -> Result<Self, ResolverMemoryError> {
+        let histories = write.open_table(HISTORIES).map_err(memory_error)?;
+        Ok(Self { histories, order: write.open_table(ORDER).map_err(memory_error)? })
     }
 
-    fn len(&self) -> Result<u64, MemoryError> {
+    fn len(&self) -> Result<u64, ResolverMemoryError> {
         use redb::ReadableTableMetadata as _;
-        self.histories.len().map_err(failed)
+        self.histories.len().map_err(memory_error)
     }
 
     /// Removes the history of a key from both tables and returns it.
-    fn take(&mut self, key: &HistoryKey) -> Result<History, MemoryError> {
-        let Some(known) = self.histories.remove(key.row_key()).map_err(failed)?.map(|row| decode(row.value())) else {
-            return Ok(History::default());
+    fn take(&mut self, key: &HistoryKey) -> Result<NameHistory, ResolverMemoryError> {
+        let Some(known) = self.histories.remove(key.row_key()).map_err(memory_error)?.map(|row| decode(row.value()))
+        else {
+            return Ok(NameHistory::default());
         };
         let known = known?;
-        self.order.remove(key.order_key(&known)).map_err(failed)?;
+        self.order.remove(key.order_key(&known)).map_err(memory_error)?;
         Ok(known)
     }
 
-    fn put(&mut self, key: &HistoryKey, history: &History) -> Result<(), MemoryError> {
-        let bytes = serde_json::to_vec(history).map_err(failed)?;
-        self.histories.insert(key.row_key(), bytes.as_slice()).map_err(failed)?;
-        self.order.insert(key.order_key(history), ()).map_err(failed)?;
+    fn put(&mut self, key: &HistoryKey, history: &NameHistory) -> Result<(), ResolverMemoryError> {
+        let bytes = serde_json::to_vec(history).map_err(memory_error)?;
+        self.histories.insert(key.row_key(), bytes.as_slice()).map_err(memory_error)?;
+        self.order.insert(key.order_key(history), ()).map_err(memory_error)?;
         Ok(())
     }
 
     /// Removes a key from both tables, even if its history cannot be read. Returns whether there was one.
-    fn remove(&mut self, key: &HistoryKey) -> Result<bool, MemoryError> {
+    fn remove(&mut self, key: &HistoryKey) -> Result<bool, ResolverMemoryError> {
         let is_of_key = |row: &(u64, u64, &str, u64, &str, &str)| (row.2, row.3, row.4, row.5) == key.row_key();
-        self.order.retain(|row, ()| !is_of_key(&row)).map_err(failed)?;
-        let removed = self.histories.remove(key.row_key()).map_err(failed)?;
+        self.order.retain(|row, ()| !is_of_key(&row)).map_err(memory_error)?;
+        let removed = self.histories.remove(key.row_key()).map_err(memory_error)?;
         Ok(removed.is_some())
     }
 
     /// Makes room for one more name if the memory is full. After its bound was lowered, the memory shrinks by a few
     /// names at a time.
-    fn make_room(&mut self, key: &HistoryKey, names: u64) -> Result<(), MemoryError> {
+    fn make_room(&mut self, key: &HistoryKey, names: u64) -> Result<(), ResolverMemoryError> {
         let share = (names / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
             let first = if self.siblings(key)? >= share && !clresolve_core::mutant!("domains-share-nothing") {
@@ -363,17 +365,19 @@ impl<'t> Rows<'t> {
                 None
             };
             let Some(row) = first else { break };
-            self.order.remove(row.order_key()).map_err(failed)?;
-            self.histories.remove(row.key.row_key()).map_err(failed)?;
+            self.order.remove(row.order_key()).map_err(memory_error)?;
+            self.histories.remove(row.key.row_key()).map_err(memory_error)?;
         }
         Ok(())
     }
 
     /// Number of remembered names below the same domain, which the domain's share bounds.
-    fn siblings(&self, key: &HistoryKey) -> Result<u64, MemoryError> {
+    fn siblings(&self, key: &HistoryKey) -> Result<u64, ResolverMemoryError> {
         let mut count = 0;
-        for row in self.histories.range((key.world.as_str(), key.chain, key.domain.as_str(), "")..).map_err(failed)? {
-            let found = row.map_err(failed)?.0;
+        for row in
+            self.histories.range((key.world.as_str(), key.chain, key.domain.as_str(), "")..).map_err(memory_error)?
+        {
+            let found = row.map_err(memory_error)?.0;
             let (world, chain, domain, _) = found.value();
             if (world, chain, domain) != (key.world.as_str(), key.chain, key.domain.as_str()) {
                 break;
@@ -384,12 +388,15 @@ impl<'t> Rows<'t> {
     }
 
     /// The first row, in the order of forgetting, for which `among` is true. The size of the memory bounds the search.
-    fn first_to_forget(&self, among: impl Fn(&OrderRow) -> bool) -> Result<Option<OrderRow>, MemoryError> {
-        for row in self.order.iter().map_err(failed)? {
-            let found = row.map_err(failed)?.0;
+    fn first_to_forget(
+        &self,
+        among: impl Fn(&EvictionOrderRow) -> bool,
+    ) -> Result<Option<EvictionOrderRow>, ResolverMemoryError> {
+        for row in self.order.iter().map_err(memory_error)? {
+            let found = row.map_err(memory_error)?.0;
             let (span, last, world, chain, domain, name) = found.value();
             let (world, domain, name) = (world.to_owned(), domain.to_owned(), name.to_owned());
-            let row = OrderRow { span, last, key: HistoryKey { world, chain, domain, name } };
+            let row = EvictionOrderRow { span, last, key: HistoryKey { world, chain, domain, name } };
             if among(&row) {
                 return Ok(Some(row));
             }
@@ -398,13 +405,13 @@ impl<'t> Rows<'t> {
     }
 }
 
-struct OrderRow {
+struct EvictionOrderRow {
     span: u64,
     last: u64,
     key: HistoryKey,
 }
 
-impl OrderRow {
+impl EvictionOrderRow {
     fn order_key(&self) -> (u64, u64, &str, u64, &str, &str) {
         let (world, chain, domain, name) = self.key.row_key();
         (self.span, self.last, world, chain, domain, name)
@@ -412,14 +419,14 @@ impl OrderRow {
 }
 
 /// Why the file was not opened: temporarily, or until the operator acts.
-enum OpenError {
-    Passing(MemoryError),
-    Lasting(MemoryError),
+enum MemoryFileOpenError {
+    Passing(ResolverMemoryError),
+    Lasting(ResolverMemoryError),
 }
 
-impl From<OpenError> for MemoryError {
-    fn from(error: OpenError) -> Self {
-        let (OpenError::Passing(error) | OpenError::Lasting(error)) = error;
+impl From<MemoryFileOpenError> for ResolverMemoryError {
+    fn from(error: MemoryFileOpenError) -> Self {
+        let (MemoryFileOpenError::Passing(error) | MemoryFileOpenError::Lasting(error)) = error;
         error
     }
 }
@@ -431,60 +438,62 @@ fn builder() -> Builder {
 }
 
 /// Opens or creates the file, and checks its integrity.
-fn database(path: &Path) -> Result<Database, OpenError> {
+fn open_database_file(path: &Path) -> Result<Database, MemoryFileOpenError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(|error| not_opened(path, DatabaseError::Storage(StorageError::Io(error))))?;
+    let file = options.open(path).map_err(|error| open_error(path, DatabaseError::Storage(StorageError::Io(error))))?;
     let builder = builder();
     let open = || -> Result<(Database, bool), DatabaseError> {
         let mut database = builder.create_file(file)?;
         let is_whole = database.check_integrity()?;
         Ok((database, is_whole))
     };
-    let damaged = |what: &str| Err(not_opened(path, StorageError::Corrupted(what.to_owned()).into()));
+    let damaged = |what: &str| Err(open_error(path, StorageError::Corrupted(what.to_owned()).into()));
     // The library panics on some damaged files.
     match panic::catch_unwind(AssertUnwindSafe(open)) {
         Ok(Ok((database, true))) => Ok(database),
         Ok(Ok((_, false))) => damaged("a part of it was lost"),
-        Ok(Err(error)) => Err(not_opened(path, error)),
+        Ok(Err(error)) => Err(open_error(path, error)),
         Err(_) => damaged("it contains data that was never written"),
     }
 }
 
-fn not_opened(path: &Path, error: DatabaseError) -> OpenError {
-    let io = |error: &std::io::Error| MemoryError::Failed(format!("{}: {error}", path.display()));
+fn open_error(path: &Path, error: DatabaseError) -> MemoryFileOpenError {
+    let io = |error: &std::io::Error| ResolverMemoryError::Failed(format!("{}: {error}", path.display()));
     match error {
-        DatabaseError::DatabaseAlreadyOpen => OpenError::Passing(MemoryError::InUse),
-        DatabaseError::Storage(StorageError::Io(error)) if is_full(&error) => OpenError::Passing(io(&error)),
+        DatabaseError::DatabaseAlreadyOpen => MemoryFileOpenError::Passing(ResolverMemoryError::InUse),
+        DatabaseError::Storage(StorageError::Io(error)) if is_disk_full(&error) => {
+            MemoryFileOpenError::Passing(io(&error))
+        }
         DatabaseError::Storage(StorageError::Io(error))
             if !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput) =>
         {
-            OpenError::Lasting(io(&error))
+            MemoryFileOpenError::Lasting(io(&error))
         }
         error => {
             let (path, detail) = (path.display().to_string(), excerpt(&error.to_string()));
-            OpenError::Lasting(MemoryError::Damaged { path, detail })
+            MemoryFileOpenError::Lasting(ResolverMemoryError::Damaged { path, detail })
         }
     }
 }
 
-fn is_full(error: &std::io::Error) -> bool {
+fn is_disk_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MemoryError> {
-    serde_json::from_slice(bytes).map_err(|_| MemoryError::Unreadable)
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ResolverMemoryError> {
+    serde_json::from_slice(bytes).map_err(|_| ResolverMemoryError::Unreadable)
 }
 
-fn failed(error: impl std::fmt::Display) -> MemoryError {
-    MemoryError::Failed(excerpt(&error.to_string()))
+fn memory_error(error: impl std::fmt::Display) -> ResolverMemoryError {
+    ResolverMemoryError::Failed(excerpt(&error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
-    use clresolve_verdict::sample::sighting;
+    use clresolve_verdict::sample::sample_observation;
     use proptest::prelude::*;
 
     use super::*;
@@ -497,15 +506,15 @@ mod tests {
         tempfile::tempdir().expect("a temporary folder")
     }
 
-    fn store(folder: &tempfile::TempDir, names: u64) -> Store {
-        Store::open(&folder.path().join("memory"), names).expect("a new file")
+    fn store(folder: &tempfile::TempDir, names: u64) -> MemoryFile {
+        MemoryFile::open(&folder.path().join("memory"), names).expect("a new file")
     }
 
-    fn see(store: &Store, name: &str, block: u64) {
-        store.remember(&key(name), &sighting(block, "1.0.0", name)).expect("the disk has room");
+    fn see(store: &MemoryFile, name: &str, block: u64) {
+        store.remember(&key(name), &sample_observation(block, "1.0.0", name)).expect("the disk has room");
     }
 
-    fn knows(store: &Store, name: &str) -> bool {
+    fn knows(store: &MemoryFile, name: &str) -> bool {
         !store.recall(&key(name)).expect("a readable file").is_empty()
     }
 
@@ -522,7 +531,7 @@ mod tests {
         see(&store(&folder, 10), "a.eth", 7);
         let again = store(&folder, 10);
         assert_eq!(again.recall(&key("a.eth")).unwrap().first_block, 7);
-        assert_eq!(again.recall(&key("b.eth")), Ok(History::default()));
+        assert_eq!(again.recall(&key("b.eth")), Ok(NameHistory::default()));
     }
 
     #[test]
@@ -532,7 +541,7 @@ mod tests {
         see(&store, "a.eth", 7);
         let name = EnsName::parse("a.eth").unwrap();
         for other in [HistoryKey::new("mainnet", 31_337, &name), HistoryKey::new("lab", 1, &name)] {
-            assert_eq!(store.recall(&other), Ok(History::default()));
+            assert_eq!(store.recall(&other), Ok(NameHistory::default()));
         }
     }
 
@@ -585,7 +594,7 @@ mod tests {
         let folder = folder();
         let first = store(&folder, 10);
         let second = store(&folder, 10);
-        assert_eq!(second.recall(&key("a.eth")), Err(MemoryError::InUse));
+        assert_eq!(second.recall(&key("a.eth")), Err(ResolverMemoryError::InUse));
         see(&first, "a.eth", 7);
         drop(first);
         assert!(knows(&second, "a.eth"));
@@ -598,7 +607,7 @@ mod tests {
         see(&running, "a.eth", 7);
         let copy = folder.path().join("copy");
         std::fs::copy(folder.path().join("memory"), &copy).unwrap();
-        assert!(knows(&Store::open(&copy, 10).expect("not damaged"), "a.eth"));
+        assert!(knows(&MemoryFile::open(&copy, 10).expect("not damaged"), "a.eth"));
     }
 
     /// A busy file is retried; a damaged one needs the operator.
@@ -606,27 +615,30 @@ mod tests {
     fn a_file_that_is_busy_is_told_from_one_that_is_damaged() {
         let folder = folder();
         let path = folder.path().join("memory");
-        let first = database(&path).map_err(MemoryError::from).expect("a new file");
-        assert!(matches!(database(&path), Err(OpenError::Passing(MemoryError::InUse))));
+        let first = open_database_file(&path).map_err(ResolverMemoryError::from).expect("a new file");
+        assert!(matches!(open_database_file(&path), Err(MemoryFileOpenError::Passing(ResolverMemoryError::InUse))));
         drop(first);
         std::fs::write(&path, "something else, and quite long enough to be read").unwrap();
-        assert!(matches!(database(&path), Err(OpenError::Lasting(MemoryError::Damaged { .. }))));
+        assert!(matches!(
+            open_database_file(&path),
+            Err(MemoryFileOpenError::Lasting(ResolverMemoryError::Damaged { .. }))
+        ));
     }
 
     #[test]
     fn a_history_that_is_none_is_not_taken_for_an_empty_one() {
         for bytes in ["", "{", "[]", "null"] {
-            assert_eq!(decode::<History>(bytes.as_bytes()), Err(MemoryError::Unreadable), "{bytes}");
+            assert_eq!(decode::<NameHistory>(bytes.as_bytes()), Err(ResolverMemoryError::Unreadable), "{bytes}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_file_that_does_not_answer_is_not_waited_for() {
         let folder = folder();
-        let memory = Memory::open(&folder.path().join("memory"), 10).expect("a new file");
+        let memory = ResolverMemory::open(&folder.path().join("memory"), 10).expect("a new file");
         let all = u32::try_from(AT_ONCE).expect("a few");
         let _stuck = memory.permits.acquire_many(all).await.expect("it is open");
-        assert_eq!(memory.recall(key("a.eth")).await, Err(MemoryError::Late));
+        assert_eq!(memory.recall(key("a.eth")).await, Err(ResolverMemoryError::Late));
     }
 
     #[test]
@@ -634,8 +646,8 @@ mod tests {
         let folder = folder();
         let path = folder.path().join("memory");
         std::fs::write(&path, "something else, and quite long enough to be read").unwrap();
-        assert!(matches!(Store::open(&path, 10), Err(MemoryError::Damaged { .. })));
-        assert!(matches!(Store::open(folder.path(), 10), Err(MemoryError::Failed(_))));
+        assert!(matches!(MemoryFile::open(&path, 10), Err(ResolverMemoryError::Damaged { .. })));
+        assert!(matches!(MemoryFile::open(folder.path(), 10), Err(ResolverMemoryError::Failed(_))));
     }
 
     #[test]
@@ -646,7 +658,7 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         for length in [1, 100, 4096, whole.len() / 2] {
             std::fs::write(&path, &whole[..length]).unwrap();
-            assert!(matches!(Store::open(&path, 10), Err(MemoryError::Damaged { .. })), "{length} bytes");
+            assert!(matches!(MemoryFile::open(&path, 10), Err(ResolverMemoryError::Damaged { .. })), "{length} bytes");
         }
     }
 
@@ -665,7 +677,7 @@ mod tests {
             let mut changed = whole.clone();
             changed[*at] ^= 0x55;
             std::fs::write(&path, &changed).unwrap();
-            match Store::open(&path, 10).and_then(|store| store.recall(&key("a.eth"))) {
+            match MemoryFile::open(&path, 10).and_then(|store| store.recall(&key("a.eth"))) {
                 Ok(history) => assert!(history == known || history.is_empty(), "byte {at}"),
                 Err(_) => refused += 1,
             }
@@ -676,7 +688,7 @@ mod tests {
     #[test]
     fn a_memory_whose_bound_was_lowered_shrinks() {
         let folder = folder();
-        let seen = |store: &Store, number: u64| see(store, &format!("name{number}.eth"), 100 + number);
+        let seen = |store: &MemoryFile, number: u64| see(store, &format!("name{number}.eth"), 100 + number);
         let large = store(&folder, 40);
         (0..40).for_each(|number| seen(&large, number));
         drop(large);
@@ -698,12 +710,12 @@ mod tests {
                 if forget && block % 4 == 0 {
                     store.forget(&key).unwrap();
                 } else {
-                    store.remember(&key, &sighting(block, "1.0.0", "x")).unwrap();
+                    store.remember(&key, &sample_observation(block, "1.0.0", "x")).unwrap();
                 }
                 prop_assert!(store.count().unwrap() <= 16);
                 let write = store.database().unwrap();
                 let write = write.begin_write().unwrap();
-                let rows = Rows::open(&write).unwrap();
+                let rows = HistoryTables::open(&write).unwrap();
                 let ordered = rows.order.iter().unwrap().count() as u64;
                 prop_assert_eq!(ordered, rows.len().unwrap());
             }

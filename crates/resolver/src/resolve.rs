@@ -1,7 +1,7 @@
 //! Questions about names, and their verdicts.
 //!
 //! [`Resolver`] is the only entry point. The cache (`cached`) answers a question or starts a resolution (`walk`), which
-//! reads the chain and the [`Content`] that the records name (`sources`).
+//! reads the chain and the [`ContentFetcher`] that the records name (`sources`).
 
 mod audit;
 mod cached;
@@ -48,89 +48,89 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_bundle::Packed;
-use clresolve_chain::{Chain, Heads};
-pub use clresolve_chain::{FoundNames, Spellings, WantedNames};
+use clresolve_bundle::SignableBundle;
+use clresolve_chain::{ChainHeadReader, EnsReader};
+pub use clresolve_chain::{FoundNames, NameSearchScope, NamehashPreimages};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
-pub use clresolve_core::reading::{Answer, ChainError, Reading};
+pub use clresolve_core::reading::{ChainError, EnsAnswer, NameReading};
 #[cfg(feature = "unstable")]
-use clresolve_core::reason::Code;
-use clresolve_ipfs::{Budget, ContentId, ContentPath};
-use clresolve_payment::terms::Reply as SellerReply;
-use clresolve_verdict::check::Policy;
-use clresolve_verdict::evidence::Source;
-use clresolve_verdict::profile::Profiles;
-pub use clresolve_verdict::trust::{Resolution, Stale};
+use clresolve_core::reason::ReasonCode;
+use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
+use clresolve_payment::terms::SellerHttpReply as SellerReply;
+use clresolve_verdict::check::JudgementPolicy;
+use clresolve_verdict::evidence::HttpsOutcome;
+use clresolve_verdict::profile::ConformanceProfiles;
+pub use clresolve_verdict::trust::{Resolution, StaleVerdict};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use self::cached::CachedWalker;
-pub use self::check::EndedCheck;
+use self::cached::CachingResolver;
+pub use self::check::FinishedSellerCheck;
 use self::consensus::{ChainReaders, LightClient};
-pub use self::content::{Content, Liars, Retrieved};
-pub use self::decide::DecisionEvent;
+pub use self::content::{ContentFetcher, IpfsPathResult, LyingGateways};
+pub use self::decide::DecisionLogEvent;
 pub use self::export::ExportError;
 pub use self::follow_heads::HeadFollower;
-pub use self::operate::Flush;
-pub use self::probe::{EMPTY, Probe, ProbeAnswer, Sellers};
-use self::progress::Progress;
-pub use self::progress::{Moment, StepSeen, Watch};
-pub use self::question::Question;
-use self::question::RuleSet;
+pub use self::operate::CacheFlushScope;
+pub use self::probe::{EMPTY, SellerProbe, SellerProbeDocument, SellerProbeScope};
+use self::progress::StepEventChannel;
+pub use self::progress::{StepEvent, StepEventSubscription, StepTransition};
+pub use self::question::NameQuestion;
+use self::question::VerdictRules;
 use self::registration::AgentRegistries;
-pub use self::route::RouteAnswer;
-use self::schemas::BoundSchemas;
+pub use self::route::AgentRouteDocument;
+use self::schemas::BoundSchemaCache;
 pub use self::seller_url::{SellerUrl, SellerUrlError};
-pub use self::setup::Load;
+pub use self::setup::ResolverWorkload;
 pub use self::setup::egress;
 pub use self::setup::local_profiles;
 pub use self::setup_error::SetupError;
-use self::signer::OfferKeys;
-use self::signer::receipts::ReceiptSigners;
-pub use self::signer::{SignerError, SignerRecords};
+use self::signer::OfferSigningKeyCache;
+use self::signer::receipts::ReceiptSignerCache;
+pub use self::signer::{SignerRecords, SignerRecordsError};
 use self::sources::ContentSources;
-pub use self::sources::RegistryFault;
+pub use self::sources::RegistryFetchError;
 use self::spans::TraceQueue;
-pub use self::spans::{RunTrace, StepSpan};
-use self::turns::Turns;
-use self::upstream::Upstream;
-use self::walk::Walker;
+pub use self::spans::{ResolutionTrace, StepSpan};
+use self::turns::NameConcurrencyLimit;
+use self::upstream::ChainUpstream;
+use self::walk::UncachedResolver;
 pub use crate::cache::CacheStatus;
-use crate::cache::Feed;
+use crate::cache::NameEventFeed;
 use crate::cache::{ContentCache, VerdictCache};
 use crate::clock::{Clock, SystemClock};
-use crate::config::{Config, RulesConfig};
+use crate::config::{Config, VerdictRulesConfig};
 use crate::cpu_pool::CpuPool;
-use crate::fetch::https::Body;
+use crate::fetch::https::FetchedDocument;
 pub use crate::fetch::https::REGISTRY_LIMIT;
-use crate::fetch::{FetchError, Lookup, SystemLookup};
+use crate::fetch::{AddressLookup, FetchError, SystemAddressLookup};
 
 /// Answers questions about names. Cheap to clone; one per process.
 #[derive(Clone)]
-pub struct Resolver(Arc<Inner>);
+pub struct Resolver(Arc<ResolverState>);
 
-struct Inner {
-    walker: Arc<Walker>,
+struct ResolverState {
+    walker: Arc<UncachedResolver>,
     registries: AgentRegistries,
-    offer_keys: OfferKeys,
-    receipt_signers: ReceiptSigners,
-    settlements: settlement::Settlements,
-    schemas: BoundSchemas,
-    cached: CachedWalker,
+    offer_keys: OfferSigningKeyCache,
+    receipt_signers: ReceiptSignerCache,
+    settlements: settlement::SettlementLookupCache,
+    schemas: BoundSchemaCache,
+    cached: CachingResolver,
     /// The default rules of a question.
-    configured: RuleSet,
+    configured: VerdictRules,
 }
 
 /// What a resolver reads.
-struct Reads {
-    chain: Arc<dyn Chain>,
-    upstream: Option<Upstream>,
-    heads: Option<Arc<dyn Heads>>,
+struct ResolverSources {
+    chain: Arc<dyn EnsReader>,
+    upstream: Option<ChainUpstream>,
+    heads: Option<Arc<dyn ChainHeadReader>>,
     light_client: Option<Arc<LightClient>>,
-    content: Arc<dyn Content>,
+    content: Arc<dyn ContentFetcher>,
     registries: AgentRegistries,
-    turns: Turns,
+    turns: NameConcurrencyLimit,
 }
 
 impl Resolver {
@@ -139,15 +139,15 @@ impl Resolver {
     /// # Errors
     /// If a file or URL in the configuration cannot be read or has invalid content.
     pub async fn new(config: &Config) -> Result<Self, SetupError> {
-        Self::build(config, Arc::new(SystemLookup), Arc::new(SystemClock), Load::Questions).await
+        Self::build(config, Arc::new(SystemAddressLookup), Arc::new(SystemClock), ResolverWorkload::Questions).await
     }
 
     /// As [`Resolver::new`], with a source of addresses other than the system's resolver.
     ///
     /// # Errors
     /// As [`Resolver::new`].
-    pub async fn with_lookup(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Self, SetupError> {
-        Self::build(config, lookup, Arc::new(SystemClock), Load::Questions).await
+    pub async fn with_lookup(config: &Config, lookup: Arc<dyn AddressLookup>) -> Result<Self, SetupError> {
+        Self::build(config, lookup, Arc::new(SystemClock), ResolverWorkload::Questions).await
     }
 
     /// As [`Resolver::new`], with a clock other than the system's, which verdicts, cache and chain all use.
@@ -155,40 +155,41 @@ impl Resolver {
     /// # Errors
     /// As [`Resolver::new`].
     pub async fn with_clock(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
-        Self::build(config, Arc::new(SystemLookup), clock, Load::Questions).await
+        Self::build(config, Arc::new(SystemAddressLookup), clock, ResolverWorkload::Questions).await
     }
 
     /// As [`Resolver::new`], for a list of names with many concurrent questions. They share requests to the chain, and
     /// at most `at_once` of them query hosts and gateways at the same time.
     pub async fn for_list(config: &Config, at_once: u8) -> Result<Self, SetupError> {
-        Self::build(config, Arc::new(SystemLookup), Arc::new(SystemClock), Load::List { at_once }).await
+        Self::build(config, Arc::new(SystemAddressLookup), Arc::new(SystemClock), ResolverWorkload::List { at_once })
+            .await
     }
 
     async fn build(
         config: &Config,
-        lookup: Arc<dyn Lookup>,
+        lookup: Arc<dyn AddressLookup>,
         clock: Arc<dyn Clock>,
-        load: Load,
+        load: ResolverWorkload,
     ) -> Result<Self, SetupError> {
         let egress = setup::egress(config, lookup, load)?;
-        let profiles = setup::profiles(config, &egress).await?;
+        let profiles = setup::load_profiles(config, &egress).await?;
         let upstream = setup::upstream(config, &egress)?;
         let readers = setup::chain(&upstream, config, &egress, &clock, load, None)?;
-        let content = load.shared(Arc::new(setup::content(config, &egress, &clock)?));
+        let content = load.wrap_content(Arc::new(setup::content(config, &egress, &clock)?));
         let world = cached::world_digest(config, egress.extra_roots());
         let registries = setup::registries(config, &upstream.http, &clock)?;
         let cache = Arc::new(VerdictCache::new(&config.cache));
         let fleet = setup::fleet(config, &egress, &clock, &cache).await?;
-        let cached = |walker| CachedWalker::of_fleet(walker, cache, fleet);
+        let cached = |walker| CachingResolver::with_fleet(walker, cache, fleet);
         let ChainReaders { chain, heads, light_client } = readers;
-        let reads = Reads {
+        let reads = ResolverSources {
             chain,
             upstream: Some(upstream),
             heads: Some(heads),
             light_client,
             content,
             registries,
-            turns: load.turns(),
+            turns: load.concurrency_limit(),
         };
         Self::assemble(config.clone(), world, profiles, reads, clock, cached)
     }
@@ -201,15 +202,15 @@ impl Resolver {
     /// As [`Resolver::new`].
     pub async fn reconfigured(&self, config: &Config) -> Result<Self, SetupError> {
         let old = &self.0.walker;
-        let egress = setup::egress(config, Arc::new(SystemLookup), Load::Questions)?;
-        let profiles = setup::profiles(config, &egress).await?;
-        let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
+        let egress = setup::egress(config, Arc::new(SystemAddressLookup), ResolverWorkload::Questions)?;
+        let profiles = setup::load_profiles(config, &egress).await?;
+        let policy = JudgementPolicy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         check_profile(config, &profiles)?;
         let upstream = setup::upstream(config, &egress)?;
         let registries = setup::registries(config, &upstream.http, &old.clock)?;
         let before = old.light_client.as_deref();
-        let readers = setup::chain(&upstream, config, &egress, &old.clock, Load::Questions, before)?;
-        let walker = Arc::new(Walker {
+        let readers = setup::chain(&upstream, config, &egress, &old.clock, ResolverWorkload::Questions, before)?;
+        let walker = Arc::new(UncachedResolver {
             chain: readers.chain,
             heads: Some(readers.heads),
             light_client: readers.light_client,
@@ -221,10 +222,10 @@ impl Resolver {
             profiles,
             config: config.clone(),
             world: cached::world_digest(config, egress.extra_roots()),
-            ..Walker::clone(old)
+            ..UncachedResolver::clone(old)
         });
-        let cached = self.0.cached.over(Arc::clone(&walker));
-        Ok(Self::of(walker, cached, registries, policy))
+        let cached = self.0.cached.with_walker(Arc::clone(&walker));
+        Ok(Self::with_cached_walker(walker, cached, registries, policy))
     }
 
     /// Builds a resolver from its parts, with the system's clock. It reads no ERC-8004 registries.
@@ -234,35 +235,35 @@ impl Resolver {
     #[cfg(feature = "unstable")]
     pub fn with_parts(
         config: Config,
-        profiles: Profiles,
-        chain: Arc<dyn Chain>,
-        content: Arc<dyn Content>,
+        profiles: ConformanceProfiles,
+        chain: Arc<dyn EnsReader>,
+        content: Arc<dyn ContentFetcher>,
     ) -> Result<Self, SetupError> {
         let world = cached::world_digest(&config, &[]);
         let registries = AgentRegistries::new([]);
-        let (upstream, heads, light_client, turns) = (None, None, None, Turns::default());
-        let reads = Reads { chain, upstream, heads, light_client, content, registries, turns };
-        Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachedWalker::new)
+        let (upstream, heads, light_client, turns) = (None, None, None, NameConcurrencyLimit::default());
+        let reads = ResolverSources { chain, upstream, heads, light_client, content, registries, turns };
+        Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachingResolver::new)
     }
 
     fn assemble(
         config: Config,
         world: Arc<str>,
-        profiles: Profiles,
-        Reads { chain, upstream, heads, light_client, content, registries, turns }: Reads,
+        profiles: ConformanceProfiles,
+        ResolverSources { chain, upstream, heads, light_client, content, registries, turns }: ResolverSources,
         clock: Arc<dyn Clock>,
-        cached: impl FnOnce(Arc<Walker>) -> CachedWalker,
+        cached: impl FnOnce(Arc<UncachedResolver>) -> CachingResolver,
     ) -> Result<Self, SetupError> {
         check_profile(&config, &profiles)?;
-        let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
+        let policy = JudgementPolicy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         let history = setup::history(&config)?;
         let seller_memory = setup::seller_memory(&config, history.as_ref())?;
         let pool = CpuPool::start()
             .map_err(|error| SetupError::Invalid { what: "threads".to_owned(), detail: error.to_string() })?;
-        let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::new());
+        let (pool, progress, traces) = (Arc::new(pool), StepEventChannel::new(), TraceQueue::new());
         let proven = ContentCache::new(config.cache.content_bytes);
         let sources = ContentSources { content, proven, kept: None, pool: Arc::clone(&pool) };
-        let walker = Arc::new(Walker {
+        let walker = Arc::new(UncachedResolver {
             chain,
             upstream,
             heads,
@@ -280,28 +281,33 @@ impl Resolver {
             traces,
         });
         let cached = cached(Arc::clone(&walker));
-        Ok(Self::of(walker, cached, registries, policy))
+        Ok(Self::with_cached_walker(walker, cached, registries, policy))
     }
 
-    fn over(walker: Walker, registries: AgentRegistries, policy: Policy) -> Self {
+    fn with_walker(walker: UncachedResolver, registries: AgentRegistries, policy: JudgementPolicy) -> Self {
         let walker = Arc::new(walker);
-        let cached = CachedWalker::new(Arc::clone(&walker));
-        Self::of(walker, cached, registries, policy)
+        let cached = CachingResolver::new(Arc::clone(&walker));
+        Self::with_cached_walker(walker, cached, registries, policy)
     }
 
     /// A resolver without results of payment lookups.
-    fn of(walker: Arc<Walker>, cached: CachedWalker, registries: AgentRegistries, policy: Policy) -> Self {
-        let Walker { profiles, config, .. } = &*walker;
+    fn with_cached_walker(
+        walker: Arc<UncachedResolver>,
+        cached: CachingResolver,
+        registries: AgentRegistries,
+        policy: JudgementPolicy,
+    ) -> Self {
+        let UncachedResolver { profiles, config, .. } = &*walker;
         let profile = profiles.get(&config.rules.profile).expect("checked when the configuration was read");
-        Self(Arc::new(Inner {
+        Self(Arc::new(ResolverState {
             walker,
             registries,
-            offer_keys: OfferKeys::default(),
-            receipt_signers: ReceiptSigners::default(),
-            settlements: settlement::Settlements::default(),
-            schemas: BoundSchemas::default(),
+            offer_keys: OfferSigningKeyCache::default(),
+            receipt_signers: ReceiptSignerCache::default(),
+            settlements: settlement::SettlementLookupCache::default(),
+            schemas: BoundSchemaCache::default(),
             cached,
-            configured: RuleSet { profile, policy },
+            configured: VerdictRules { profile, policy },
         }))
     }
 
@@ -309,32 +315,32 @@ impl Resolver {
     /// code.
     #[must_use]
     pub fn with_empty_cache(&self) -> Self {
-        self.under(self.0.configured.policy.clone())
+        self.with_policy(self.0.configured.policy.clone())
     }
 
     /// The same resolver for another block, with an empty cache.
     pub fn at_block(&self, block: BlockSelector) -> Self {
-        let mut walker = Walker::clone(&self.0.walker);
+        let mut walker = UncachedResolver::clone(&self.0.walker);
         walker.config.chain.block = block;
-        Self::over(walker, self.0.registries.forgetful(), self.0.configured.policy.clone())
+        Self::with_walker(walker, self.0.registries.without_cache(), self.0.configured.policy.clone())
     }
 
     /// The same resolver with an empty cache and without `code` in the registry.
     #[cfg(feature = "unstable")]
     #[must_use]
-    pub fn without(&self, code: Code) -> Self {
+    pub fn without_code(&self, code: ReasonCode) -> Self {
         let mut policy = self.0.configured.policy.clone();
         policy.without.push(code);
-        self.under(policy)
+        self.with_policy(policy)
     }
 
-    fn under(&self, policy: Policy) -> Self {
-        let mut walker = Walker::clone(&self.0.walker);
+    fn with_policy(&self, policy: JudgementPolicy) -> Self {
+        let mut walker = UncachedResolver::clone(&self.0.walker);
         walker.sources.proven = ContentCache::new(walker.config.cache.content_bytes);
-        if let Some(content) = walker.sources.content.anew() {
+        if let Some(content) = walker.sources.content.without_stored_content() {
             walker.sources.content = content;
         }
-        Self::over(walker, self.0.registries.forgetful(), policy)
+        Self::with_walker(walker, self.0.registries.without_cache(), policy)
     }
 
     /// The verdict on `input` under the configured profile and depth, from the cache or from a resolution. Never a
@@ -349,17 +355,17 @@ impl Resolver {
     ///
     /// # Errors
     /// If the question names an unknown profile.
-    pub async fn ask(&self, question: &Question) -> Result<Resolution, SetupError> {
+    pub async fn ask(&self, question: &NameQuestion) -> Result<Resolution, SetupError> {
         Ok(self.0.cached.answer(&question.input, &*self.rules(question)?).await)
     }
 
     /// Subscribes to the steps of resolutions of the question's name. `None` if the name has no normal form.
-    pub fn watch(&self, question: &Question) -> Option<Watch> {
+    pub fn watch(&self, question: &NameQuestion) -> Option<StepEventSubscription> {
         EnsName::parse(&question.input).ok().map(|name| self.0.walker.progress.watch(name))
     }
 
     /// The events of the cache.
-    pub fn feed(&self) -> &Arc<Feed> {
+    pub fn feed(&self) -> &Arc<NameEventFeed> {
         &self.0.cached.cache.feed
     }
 
@@ -367,7 +373,7 @@ impl Resolver {
     ///
     /// # Errors
     /// If the question names an unknown profile.
-    pub async fn ask_anew(&self, question: &Question) -> Result<Resolution, SetupError> {
+    pub async fn ask_anew(&self, question: &NameQuestion) -> Result<Resolution, SetupError> {
         Ok(self.0.cached.answer_anew(&question.input, &*self.rules(question)?).await)
     }
 
@@ -375,7 +381,7 @@ impl Resolver {
     ///
     /// # Errors
     /// If the question names an unknown profile.
-    pub async fn cache_status(&self, question: &Question) -> Result<CacheStatus, SetupError> {
+    pub async fn cache_status(&self, question: &NameQuestion) -> Result<CacheStatus, SetupError> {
         Ok(self.0.cached.status(&question.input, &*self.rules(question)?).await)
     }
 
@@ -387,8 +393,8 @@ impl Resolver {
     ///
     /// # Errors
     /// If the question names an unknown profile.
-    pub async fn stale(&self, question: &Question) -> Result<Option<Stale>, SetupError> {
-        Ok(self.0.cached.stale(&question.input, &*self.rules(question)?).await)
+    pub async fn stale_verdict(&self, question: &NameQuestion) -> Result<Option<StaleVerdict>, SetupError> {
+        Ok(self.0.cached.stale_verdict(&question.input, &*self.rules(question)?).await)
     }
 
     /// Refreshes trusted verdicts that were requested and are in the final 10 % of their lifetime. Runs at most
@@ -406,7 +412,7 @@ impl Resolver {
 
     /// The names with requested trusted verdicts, the most requested first, at most `most` of them.
     pub fn hot_names(&self, most: usize) -> Vec<EnsName> {
-        self.0.cached.hot(most)
+        self.0.cached.most_requested_names(most)
     }
 
     /// The time since the latest resolution for a question, whatever its result: a failure that left an earlier verdict
@@ -415,13 +421,13 @@ impl Resolver {
     ///
     /// # Errors
     /// If the question names an unknown profile.
-    pub async fn since_run(&self, question: &Question) -> Result<Duration, SetupError> {
-        Ok(self.0.cached.since_run(&question.input, &*self.rules(question)?).await)
+    pub async fn time_since_run(&self, question: &NameQuestion) -> Result<Duration, SetupError> {
+        Ok(self.0.cached.time_since_run(&question.input, &*self.rules(question)?).await)
     }
 
     /// The traces of resolutions that begin from now on, including those after a reload of the configuration. `None` if
     /// they have a receiver already.
-    pub fn traces(&self) -> Option<tokio::sync::mpsc::Receiver<RunTrace>> {
+    pub fn open_trace_queue(&self) -> Option<tokio::sync::mpsc::Receiver<ResolutionTrace>> {
         self.0.walker.traces.open()
     }
 
@@ -435,35 +441,35 @@ impl Resolver {
     pub async fn bound_schema(
         &self,
         name: &str,
-        side: clresolve_verdict::card::Side,
-    ) -> Option<Arc<clresolve_verdict::schema::bound::CompiledSchema>> {
-        let Inner { walker, schemas, .. } = &*self.0;
+        side: clresolve_verdict::card::SchemaSide,
+    ) -> Option<Arc<clresolve_verdict::schema::bound::BoundSchema>> {
+        let ResolverState { walker, schemas, .. } = &*self.0;
         let resolution = self.resolve(name).await;
-        schemas.of(walker, &self.0.configured.profile, &resolution, side).await?.ok()
+        schemas.schema_of_agent(walker, &self.0.configured.profile, &resolution, side).await?.ok()
     }
 
     /// The cache key of a question. `None` for an invalid name or an unknown profile.
     #[cfg(feature = "unstable")]
-    pub fn cache_key(&self, question: &Question) -> Option<crate::cache::CacheKey> {
+    pub fn cache_key(&self, question: &NameQuestion) -> Option<crate::cache::CacheKey> {
         let rules = self.rules(question).ok()?;
         Some(self.0.cached.key(EnsName::parse(&question.input).ok()?, &rules))
     }
 
     /// Waits until all evidence that is shared so far has been written.
     #[cfg(feature = "unstable")]
-    pub async fn settled(&self) {
-        self.0.cached.settled().await;
+    pub async fn wait_for_shared_writes(&self) {
+        self.0.cached.wait_for_shared_writes().await;
     }
 
-    fn rules(&self, question: &Question) -> Result<Cow<'_, RuleSet>, SetupError> {
-        let Question { profile: None, depth: None, .. } = question else {
+    fn rules(&self, question: &NameQuestion) -> Result<Cow<'_, VerdictRules>, SetupError> {
+        let NameQuestion { profile: None, depth: None, .. } = question else {
             return self.own_rules(question).map(Cow::Owned);
         };
         Ok(Cow::Borrowed(&self.0.configured))
     }
 
-    fn own_rules(&self, Question { profile, depth, .. }: &Question) -> Result<RuleSet, SetupError> {
-        let RuleSet { profile: configured, policy } = &self.0.configured;
+    fn own_rules(&self, NameQuestion { profile, depth, .. }: &NameQuestion) -> Result<VerdictRules, SetupError> {
+        let VerdictRules { profile: configured, policy } = &self.0.configured;
         let profile = match profile {
             None => Arc::clone(configured),
             Some(id) => self.0.walker.profiles.get(id).ok_or_else(|| SetupError::Invalid {
@@ -471,7 +477,7 @@ impl Resolver {
                 detail: format!("no profile {id}"),
             })?,
         };
-        Ok(RuleSet { profile, policy: Policy { depth: depth.unwrap_or(policy.depth), ..policy.clone() } })
+        Ok(VerdictRules { profile, policy: JudgementPolicy { depth: depth.unwrap_or(policy.depth), ..policy.clone() } })
     }
 
     /// Resolves a name separately and returns the verdict in a bundle with everything on which it rests. Nothing of an
@@ -479,7 +485,7 @@ impl Resolver {
     ///
     /// # Errors
     /// [`ExportError`] for an invalid name or an unknown profile, or if the evidence does not reproduce the verdict.
-    pub async fn export(&self, question: &Question) -> Result<Packed, ExportError> {
+    pub async fn export(&self, question: &NameQuestion) -> Result<SignableBundle, ExportError> {
         let rules = self.rules(question)?;
         let name = EnsName::parse(&question.input)?;
         export::export(&self.0.walker, name, &rules).await
@@ -489,7 +495,7 @@ impl Resolver {
     ///
     /// # Errors
     /// If the chain cannot be read.
-    pub async fn records(&self, name: &EnsName) -> Result<Reading, ChainError> {
+    pub async fn read_records(&self, name: &EnsName) -> Result<NameReading, ChainError> {
         self.0.walker.read(name, Instant::now() + self.time_limit()).await
     }
 
@@ -498,34 +504,38 @@ impl Resolver {
     ///
     /// # Errors
     /// The egress guard refuses the URL, or its host does not respond.
-    pub async fn unpaid(&self, url: &str, body: Option<impl Into<Bytes>>) -> Result<SellerReply, FetchError> {
-        self.0.walker.sources.content.unpaid(url, body.map(Into::into), self.time_limit()).await
+    pub async fn send_unpaid_request(
+        &self,
+        url: &str,
+        body: Option<impl Into<Bytes>>,
+    ) -> Result<SellerReply, FetchError> {
+        self.0.walker.sources.content.send_unpaid_request(url, body.map(Into::into), self.time_limit()).await
     }
 
     /// Retrieves and proves the bytes under a CID and a path, as a trustless `ipfs cat`.
-    pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> Retrieved {
-        self.0.walker.sources.content.walk(cid, path, &[], Budget::cat(), self.time_limit()).await
+    pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> IpfsPathResult {
+        self.0.walker.sources.content.walk_ipfs_path(cid, path, &[], DagWalkBudget::for_cat(), self.time_limit()).await
     }
 
     /// Fetches the key set at `url`, within the time limit of one question.
-    pub async fn key_set(&self, url: &str) -> Source {
-        self.0.walker.sources.content.key_set(url, self.time_limit()).await
+    pub async fn fetch_key_set(&self, url: &str) -> HttpsOutcome {
+        self.0.walker.sources.content.fetch_key_set(url, self.time_limit()).await
     }
 
     /// Reads the records that name the signing key of `name`, within the time limit of one question.
     ///
     /// # Errors
-    /// [`SignerError`] if the records cannot be read or are not settled.
-    pub async fn signer_records(&self, name: &EnsName) -> Result<SignerRecords, SignerError> {
-        SignerRecords::read(&self.0.walker, name, self.time_limit()).await
+    /// [`SignerRecordsError`] if the records cannot be read or are not settled.
+    pub async fn read_signer_records(&self, name: &EnsName) -> Result<SignerRecords, SignerRecordsError> {
+        SignerRecords::read_records(&self.0.walker, name, self.time_limit()).await
     }
 
     /// The document at a foreign URL, without any judgement.
     ///
     /// # Errors
     /// As [`crate::fetch::https::get`].
-    pub async fn document(&self, url: &str) -> Result<Body, FetchError> {
-        self.0.walker.sources.content.document(url, self.time_limit()).await
+    pub async fn fetch_document(&self, url: &str) -> Result<FetchedDocument, FetchError> {
+        self.0.walker.sources.content.fetch_document(url, self.time_limit()).await
     }
 
     /// The document at a plain `http` URL whose origin the operator named, without any judgement. Its server is not
@@ -533,17 +543,17 @@ impl Resolver {
     ///
     /// # Errors
     /// As [`crate::fetch::https::get`].
-    pub async fn plain_document(&self, url: &str) -> Result<Body, FetchError> {
-        self.0.walker.sources.content.plain_document(url, self.time_limit()).await
+    pub async fn fetch_plain_http_document(&self, url: &str) -> Result<FetchedDocument, FetchError> {
+        self.0.walker.sources.content.fetch_plain_http_document(url, self.time_limit()).await
     }
 
     /// The manifest of a registry, or the descriptor that leads to it, at an `https` or `ipfs` URL. Its CID proves
     /// content from `ipfs`.
     ///
     /// # Errors
-    /// [`RegistryFault`]
-    pub async fn registry(&self, location: &str) -> Result<Bytes, RegistryFault> {
-        self.0.walker.sources.registry(location, self.time_limit()).await
+    /// [`RegistryFetchError`]
+    pub async fn fetch_registry_manifest(&self, location: &str) -> Result<Bytes, RegistryFetchError> {
+        self.0.walker.sources.fetch_registry_manifest(location, self.time_limit()).await
     }
 
     /// The threads that judge evidence.
@@ -552,7 +562,7 @@ impl Resolver {
     }
 
     /// The rules that the resolver knows.
-    pub fn profiles(&self) -> &Profiles {
+    pub fn profiles(&self) -> &ConformanceProfiles {
         &self.0.walker.profiles
     }
 
@@ -567,7 +577,7 @@ impl Resolver {
     }
 }
 
-fn check_profile(config: &Config, profiles: &Profiles) -> Result<(), SetupError> {
+fn check_profile(config: &Config, profiles: &ConformanceProfiles) -> Result<(), SetupError> {
     if profiles.get(&config.rules.profile).is_some() {
         return Ok(());
     }
@@ -577,12 +587,12 @@ fn check_profile(config: &Config, profiles: &Profiles) -> Result<(), SetupError>
 }
 
 /// What the configured rules require of the evidence, besides the profile.
-pub fn policy(rules: &RulesConfig) -> Policy {
-    Policy {
+pub fn policy(rules: &VerdictRulesConfig) -> JudgementPolicy {
+    JudgementPolicy {
         depth: rules.depth,
         require_all_sources: rules.require_all_sources,
         allowed_publishers: rules.allowed_publishers.clone(),
-        ..Policy::default()
+        ..JudgementPolicy::default()
     }
 }
 
@@ -590,17 +600,17 @@ pub fn policy(rules: &RulesConfig) -> Policy {
 mod tests {
     use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-    use clresolve_core::reason::Code;
+    use clresolve_core::reason::ReasonCode;
     use futures_util::future::join_all;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::config::{Gateway, ProofDemand};
-    use crate::cpu_pool::Occupied;
-    use crate::sandbox::{ChainState, Sandbox, World};
+    use crate::config::{IpfsGateway, ProofDemand};
+    use crate::cpu_pool::OccupiedCpuPool;
+    use crate::sandbox::{CustomSandbox, Sandbox, ServedChainState};
     use clresolve_sandbox::chain::RpcFault;
-    use clresolve_sandbox::spec::Spec;
+    use clresolve_sandbox::spec::SandboxSpec;
 
     /// The machine's time, shifted by this number of seconds.
     #[derive(Default)]
@@ -613,18 +623,19 @@ mod tests {
     }
 
     /// A resolver whose only endpoint never answers, and its world, so that every time limit is reached.
-    pub(super) async fn stalled() -> (World, Resolver) {
-        let spec = Spec::parse("[[agent]]\nname = \"summarizeagent.eth\"\nabout = \"Good.\"\n").expect("it is a world");
-        let world = World::start(&spec).await.expect("it starts");
+    pub(super) async fn stalled() -> (CustomSandbox, Resolver) {
+        let spec =
+            SandboxSpec::parse("[[agent]]\nname = \"summarizeagent.eth\"\nabout = \"Good.\"\n").expect("it is a world");
+        let world = CustomSandbox::start(&spec).await.expect("it starts");
         let mut config = world.config();
-        let endpoint = world.endpoint(RpcFault::Stall, ChainState::Growing, true).await.expect("a port");
+        let endpoint = world.endpoint(RpcFault::Stall, ServedChainState::Growing, true).await.expect("a port");
         config.chain.endpoints[0].url = endpoint.url;
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         (world, resolver)
     }
 
     /// A gateway that always asks for the longest pause, and the number of its requests.
-    async fn busy_gateway() -> (Gateway, Arc<AtomicUsize>) {
+    async fn busy_gateway() -> (IpfsGateway, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address")).parse().expect("a URL");
         let count = Arc::new(AtomicUsize::new(0));
@@ -637,7 +648,7 @@ mod tests {
                 let _ = stream.write_all(answer).await;
             }
         });
-        (Gateway { label: "busy".to_owned(), url, own: true }, count)
+        (IpfsGateway { label: "busy".to_owned(), url, own: true }, count)
     }
 
     /// An endpoint that closes every connection, and the number of connections.
@@ -662,17 +673,17 @@ mod tests {
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let known = resolver.resolve("summarizeagent.eth").await;
-        let busy = Occupied::whole(resolver.pool());
+        let busy = OccupiedCpuPool::occupy_all(resolver.pool());
         let asking = resolver.clone();
         let judged = tokio::spawn(async move { asking.resolve("checkoutagent.eth").await });
-        while !Occupied::is_waited_for(resolver.pool()) {
+        while !OccupiedCpuPool::is_waited_for(resolver.pool()) {
             assert!(!judged.is_finished(), "it was judged on the thread that answers");
             tokio::task::yield_now().await;
         }
         assert_eq!(resolver.resolve("summarizeagent.eth").await.verdict().id, known.verdict().id);
         assert!(!judged.is_finished());
         busy.release().await;
-        assert_eq!(judged.await.expect("it ends").verdict().state, crate::State::Trusted);
+        assert_eq!(judged.await.expect("it ends").verdict().state, crate::TrustState::Trusted);
     }
 
     /// The content of a cached verdict may be known to be wrong although the chain has not changed.
@@ -683,9 +694,9 @@ mod tests {
         resolver.resolve("summarizeagent.eth").await;
         let held = resolver.resolve("summarizeagent.eth").await;
         let checked_at = |resolution: &Resolution| resolution.verdict().freshness.checked_at;
-        assert_eq!(checked_at(&resolver.confirmed(held.clone()).await), checked_at(&held));
+        assert_eq!(checked_at(&resolver.confirm_for_gate(held.clone()).await), checked_at(&held));
         resolver.evict(&EnsName::parse("summarizeagent.eth").expect("a name"));
-        let again = resolver.confirmed(held.clone()).await;
+        let again = resolver.confirm_for_gate(held.clone()).await;
         assert!(checked_at(&again) > checked_at(&held) && again.standing().is_ok());
     }
 
@@ -693,14 +704,15 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn an_answer_that_a_change_overtook_is_not_given() {
         let agent = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n";
-        let mut world = World::start(&Spec::parse(agent).expect("it is a world")).await.expect("it starts");
+        let mut world =
+            CustomSandbox::start(&SandboxSpec::parse(agent).expect("it is a world")).await.expect("it starts");
         let mut config = world.config();
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("a resolver");
-        let busy = Occupied::whole(resolver.pool());
+        let busy = OccupiedCpuPool::occupy_all(resolver.pool());
         let asking = resolver.clone();
         let judged = tokio::spawn(async move { asking.resolve("good.eth").await });
-        while !Occupied::is_waited_for(resolver.pool()) {
+        while !OccupiedCpuPool::is_waited_for(resolver.pool()) {
             tokio::task::yield_now().await;
         }
         let name = EnsName::parse("good.eth").expect("a name");
@@ -709,23 +721,24 @@ mod tests {
         busy.release().await;
         let answer = judged.await.expect("it ends");
         let codes: Vec<_> = answer.verdict().reasons.iter().map(|reason| reason.code).collect();
-        assert_eq!((answer.verdict().state, codes[0]), (crate::State::Indeterminate, Code::RecordPending));
+        assert_eq!((answer.verdict().state, codes[0]), (crate::TrustState::Indeterminate, ReasonCode::RecordPending));
     }
 
     /// No cached verdict is there to be evicted.
     #[tokio::test(flavor = "multi_thread")]
     async fn an_answer_that_a_new_head_contradicts_is_not_given() {
         let agent = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n";
-        let mut world = World::start(&Spec::parse(agent).expect("it is a world")).await.expect("it starts");
+        let mut world =
+            CustomSandbox::start(&SandboxSpec::parse(agent).expect("it is a world")).await.expect("it starts");
         let mut config = world.config();
         (config.timeout, config.chain.head_poll) = (Duration::from_secs(120), Duration::from_millis(10));
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let _following = resolver.follow_heads();
-        let busy = Occupied::whole(resolver.pool());
+        let busy = OccupiedCpuPool::occupy_all(resolver.pool());
         let asking = resolver.clone();
         let judged = tokio::spawn(async move { asking.resolve("good.eth").await });
-        resolver.0.cached.cache.hot_names.note("other.eth", resolver.now());
-        while !Occupied::is_waited_for(resolver.pool()) || resolver.head().is_none() {
+        resolver.0.cached.cache.hot_names.record_request("other.eth", resolver.now());
+        while !OccupiedCpuPool::is_waited_for(resolver.pool()) || resolver.head().is_none() {
             tokio::task::yield_now().await;
         }
         let before = resolver.head().map(|head| head.number);
@@ -737,26 +750,27 @@ mod tests {
         busy.release().await;
         let answer = judged.await.expect("it ends");
         let codes: Vec<_> = answer.verdict().reasons.iter().map(|reason| reason.code).collect();
-        assert_eq!((answer.verdict().state, codes[0]), (crate::State::Indeterminate, Code::RecordPending));
+        assert_eq!((answer.verdict().state, codes[0]), (crate::TrustState::Indeterminate, ReasonCode::RecordPending));
     }
 
     /// Nothing follows the head here, so each question reads it. Concurrent questions share the requests.
     #[tokio::test(flavor = "multi_thread")]
     async fn questions_at_the_same_time_share_one_confirmation() {
         let agent = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n";
-        let mut world = World::start(&Spec::parse(agent).expect("it is a world")).await.expect("it starts");
+        let mut world =
+            CustomSandbox::start(&SandboxSpec::parse(agent).expect("it is a world")).await.expect("it starts");
         let mut config = world.config();
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("a resolver");
         resolver.resolve("good.eth").await;
         let before = world.counts().rpc;
-        let admitted = join_all((0..20).map(|_| resolver.gate("good.eth", "summarize"))).await;
+        let admitted = join_all((0..20).map(|_| resolver.check_gate("good.eth", "summarize"))).await;
         assert!(admitted.iter().all(Result::is_ok), "{admitted:?}");
         // Requests for the chain id, the head and the name.
         assert_eq!(world.counts().rpc - before, 3);
         let name = EnsName::parse("good.eth").expect("a name");
         world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
-        assert_eq!(resolver.gate("good.eth", "summarize").await, Err("record-pending"));
+        assert_eq!(resolver.check_gate("good.eth", "summarize").await, Err("record-pending"));
     }
 
     /// An endpoint that failed is asked last for a while, which the resolver's clock measures.
@@ -773,7 +787,7 @@ mod tests {
         let name = EnsName::parse("summarizeagent.eth").expect("a name");
         let connections_of_a_reading = async || {
             let before = connections.load(Ordering::Relaxed);
-            resolver.records(&name).await.expect("the second endpoint answers");
+            resolver.read_records(&name).await.expect("the second endpoint answers");
             connections.load(Ordering::Relaxed) - before
         };
         assert!(connections_of_a_reading().await > 0, "it is the first of the list");
@@ -795,7 +809,7 @@ mod tests {
         let found = resolver.0.walker.read(&name, Instant::now() + Duration::from_millis(200)).await;
         let Err(error @ ChainError::Late { milliseconds }) = found else { panic!("{found:?}") };
         assert!((1..=120).contains(&milliseconds), "{milliseconds}");
-        assert_eq!(clresolve_verdict::check::records::chain_error(&error).code, Code::RpcUnreachable);
+        assert_eq!(clresolve_verdict::check::records::chain_error_reason(&error).code, ReasonCode::RpcUnreachable);
     }
 
     /// A gateway that asked for a pause is not asked before it is over by the resolver's clock.
@@ -805,7 +819,7 @@ mod tests {
         let config = Config { gateways: vec![gateway], timeout: Duration::from_secs(120), ..Config::default() };
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-        let (cid, path) = (ContentId::raw_of(b"bytes"), ContentPath::default());
+        let (cid, path) = (ContentId::from_raw_block(b"bytes"), ContentPath::default());
         resolver.cat(&cid, &path).await;
         resolver.cat(&cid, &path).await;
         assert_eq!(asked.load(Ordering::Relaxed), 1, "it rests");
@@ -828,7 +842,8 @@ mod tests {
         resolver.resolve("summarizeagent.eth").await;
         let is_known = async || {
             let again = resolver.reconfigured(&config).await.expect("the configuration is good");
-            let status = again.cache_status(&Question::new("summarizeagent.eth")).await.expect("the profile exists");
+            let status =
+                again.cache_status(&NameQuestion::new("summarizeagent.eth")).await.expect("the profile exists");
             matches!(status, CacheStatus::Fresh(_))
         };
         assert!(is_known().await);

@@ -6,52 +6,53 @@ use std::io;
 use std::time::Duration;
 
 use alloy_primitives::{Address, U256, address};
-use clresolve_core::reading::Block;
+use clresolve_core::reading::ChainBlock;
 use clresolve_payment::asset::AssetProperties;
-use clresolve_payment::check::{Remembered, SeenIdentity, SeenPayee, SellerIdentity, WebOrigin};
-use clresolve_payment::limits::{Atomic, NetworkSource};
-use clresolve_sandbox::purchase::{self, Reply};
+use clresolve_payment::check::{OriginMemoryEntry, SeenIdentity, SeenPayee, SellerIdentity, WebOrigin};
+use clresolve_payment::limits::{AtomicAmount, NetworkPermissionSource};
+use clresolve_sandbox::purchase::{self, SettlementHeaderSample};
 use clresolve_sandbox::spec::PlannedPublication;
 use clresolve_sandbox::{agents, receipts, sellers};
 use jiff::Timestamp;
 
 use clresolve_core::name::EnsName;
 use clresolve_core::world::SANDBOX;
-use clresolve_sandbox::At;
-use clresolve_sandbox::chain::{BuildError, ChainBuilder, DOLLAR};
+use clresolve_sandbox::SandboxUpstream;
+use clresolve_sandbox::chain::{ChainBuildError, ChainBuilder, DOLLAR};
 use clresolve_sandbox::demo::DemoSellers;
 use clresolve_sandbox::purchase::SandboxPurchase;
-use clresolve_verdict::profile::Profiles;
+use clresolve_verdict::profile::ConformanceProfiles;
 
 use crate::config::{
-    AssetConfig, BeaconConfig, BeaconEndpoint, BeaconNetwork, ChainConfig, ChainId, Config, Dns, Endpoint, Gateway,
-    Hedging, LimitsConfig, ManifestSource, NetworkConfig, Networks, RegistryChain, RulesConfig,
+    AssetConfig, BeaconConfig, BeaconEndpointConfig, BeaconNetwork, ChainId, Config, DnsPolicy, EnsChainConfig,
+    HedgeDelay, IpfsGateway, ManifestSource, OutboundNetworkConfig, PaymentLimitsConfig, PermittedNetworks,
+    RegistryChainConfig, RpcEndpointConfig, VerdictRulesConfig,
 };
 
-pub use clresolve_sandbox::agents::Expected;
+pub use clresolve_sandbox::agents::ExpectedAgentVerdict;
 pub use clresolve_sandbox::beacon::BeaconBehaviour;
 pub use clresolve_sandbox::chain::RpcFault;
-pub use clresolve_sandbox::sellers::ExpectedSeller;
-pub use clresolve_sandbox::spec::{Spec, SpecError};
-pub use clresolve_sandbox::{ChainState, Counts, GatewayManners, WorldError};
+pub use clresolve_sandbox::sellers::ExpectedSellerDecision;
+pub use clresolve_sandbox::spec::{SandboxSpec, SandboxSpecError};
+pub use clresolve_sandbox::{IpfsGatewayBehaviour, SandboxError, SandboxRequestCounts, ServedChainState};
 
 /// Gateways are asked in turn, each with an equal share of the time, so that the results do not depend on the machine's
 /// load. The delay is the longest that a configuration permits, and longer than any question.
-const IN_TURN: Hedging = Hedging::After(Duration::from_secs(3600));
+const IN_TURN: HedgeDelay = HedgeDelay::After(Duration::from_secs(3600));
 
 /// How often other programs ask the running sandbox for its newest block. Polls of a chain on this machine cost little.
 const HEAD_POLL: Duration = Duration::from_millis(200);
 
 /// A custom network for tests.
-pub struct World(clresolve_sandbox::World);
+pub struct CustomSandbox(clresolve_sandbox::RunningSandbox);
 
-impl World {
+impl CustomSandbox {
     /// Builds the network and starts its servers on free ports of 127.0.0.1.
     ///
     /// # Errors
     /// If `spec` is invalid, or if no port is available.
-    pub async fn start(spec: &Spec) -> Result<Self, WorldError> {
-        clresolve_sandbox::World::start(spec).await.map(Self)
+    pub async fn start(spec: &SandboxSpec) -> Result<Self, SandboxError> {
+        clresolve_sandbox::RunningSandbox::start(spec).await.map(Self)
     }
 
     /// A configuration that reads only this network.
@@ -63,26 +64,31 @@ impl World {
     ///
     /// # Errors
     /// If no port is available.
-    pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
-        let endpoint = endpoint(self.0.endpoint(fault, state).await?, own);
-        Ok(Endpoint { operator: endpoint.url.authority().to_owned(), ..endpoint })
+    pub async fn endpoint(
+        &self,
+        fault: RpcFault,
+        state: ServedChainState,
+        own: bool,
+    ) -> Result<RpcEndpointConfig, SandboxError> {
+        let endpoint = endpoint(self.0.start_rpc_endpoint(fault, state).await?, own);
+        Ok(RpcEndpointConfig { operator: endpoint.url.authority().to_owned(), ..endpoint })
     }
 
     /// An endpoint of the beacon API with this behaviour.
     ///
     /// # Errors
     /// If no port is available.
-    pub async fn beacon_endpoint(&self, behaviour: BeaconBehaviour) -> Result<BeaconEndpoint, WorldError> {
-        self.0.beacon_endpoint(behaviour).await.map(beacon_endpoint)
+    pub async fn beacon_endpoint(&self, behaviour: BeaconBehaviour) -> Result<BeaconEndpointConfig, SandboxError> {
+        self.0.start_beacon_endpoint(behaviour).await.map(beacon_endpoint)
     }
 
     /// A gateway with this behaviour.
-    pub fn gateway(&self, manners: GatewayManners) -> Gateway {
-        gateway(self.0.gateway(manners))
+    pub fn gateway(&self, manners: IpfsGatewayBehaviour) -> IpfsGateway {
+        gateway(self.0.gateway_upstream(manners))
     }
 
     /// Number of requests received so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> SandboxRequestCounts {
         self.0.counts()
     }
 
@@ -90,7 +96,7 @@ impl World {
     ///
     /// # Errors
     /// If the name has no resolver with records.
-    pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<Block, WorldError> {
+    pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<ChainBlock, SandboxError> {
         self.0.write_text(name, key, value)
     }
 
@@ -100,39 +106,40 @@ impl World {
     /// If the change fails.
     pub fn change(
         &mut self,
-        change: impl FnOnce(&mut ChainBuilder) -> Result<(), BuildError>,
-    ) -> Result<Block, WorldError> {
+        change: impl FnOnce(&mut ChainBuilder) -> Result<(), ChainBuildError>,
+    ) -> Result<ChainBlock, SandboxError> {
         self.0.change(change)
     }
 }
 
 /// The running sandbox. It stops on drop.
-pub struct Sandbox(clresolve_sandbox::World);
+pub struct Sandbox(clresolve_sandbox::RunningSandbox);
 
 impl Sandbox {
     /// Starts the sandbox on free ports of 127.0.0.1.
     ///
     /// # Errors
     /// If no port is available.
-    pub async fn start() -> Result<Self, WorldError> {
-        Self::with(Vec::new()).await
+    pub async fn start() -> Result<Self, SandboxError> {
+        Self::start_with(Vec::new()).await
     }
 
     /// Starts the sandbox with these publications in addition to its own agents.
     ///
     /// # Errors
     /// If no port is available, or if a card cannot be published in the sandbox.
-    pub async fn with(publications: Vec<PlannedPublication>) -> Result<Self, WorldError> {
-        let spec = Spec { planned: publications, ..agents::spec() };
-        clresolve_sandbox::World::start(&spec).await.map(Self)
+    pub async fn start_with(publications: Vec<PlannedPublication>) -> Result<Self, SandboxError> {
+        let spec = SandboxSpec { planned: publications, ..agents::spec() };
+        clresolve_sandbox::RunningSandbox::start(&spec).await.map(Self)
     }
 
     /// A configuration that reads only the sandbox.
     pub fn config(&self) -> Config {
         let mut config = config(&self.0);
-        config.network.dns = Dns::Off;
+        config.network.dns = DnsPolicy::Off;
         config.explorer.probe = true;
-        config.check.origins = sellers::pins().iter().map(|(at, seller)| (origin(at), identity(seller))).collect();
+        config.check.origins =
+            sellers::pinned_identities().iter().map(|(at, seller)| (origin(at), identity(seller))).collect();
         config
     }
 
@@ -146,18 +153,18 @@ impl Sandbox {
     ///
     /// # Errors
     /// If the port cannot be bound.
-    pub async fn sell(&self, port: u16) -> io::Result<DemoSellers> {
-        self.0.sell(port).await
+    pub async fn start_sellers(&self, port: u16) -> io::Result<DemoSellers> {
+        self.0.start_demo_sellers(port).await
     }
 
     /// The configuration of the demo, which routes two agents to its sellers.
     pub fn demo_config(&self, sellers: &DemoSellers) -> Config {
-        let routes = [(Self::HONEST_AGENT, sellers.honest()), (Self::LYING_AGENT, sellers.lying())];
+        let routes = [(Self::HONEST_AGENT, sellers.honest_url()), (Self::LYING_AGENT, sellers.lying_url())];
         Config { routes: routes.map(|(agent, url)| (agent.to_owned(), url)).into(), ..self.config() }
     }
 
     /// Number of requests received so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> SandboxRequestCounts {
         self.0.counts()
     }
 
@@ -167,19 +174,19 @@ impl Sandbox {
     }
 
     /// Every name of the sandbox with its expected verdict: good agents first, then by name.
-    pub fn expected() -> Vec<Expected> {
-        agents::expected()
+    pub fn expected_verdicts() -> Vec<ExpectedAgentVerdict> {
+        agents::expected_agents()
     }
 
     /// The sellers of the sandbox, each with the expected decision of a check of its URL. All but one have no
     /// Agent-Card. Those that may be paid come first; both groups are sorted by URL. The decisions assume the
-    /// configuration of the sandbox, and a memory with the entries of [`Sandbox::remembered`].
-    pub fn sellers() -> Vec<ExpectedSeller> {
-        sellers::expected()
+    /// configuration of the sandbox, and a memory with the entries of [`Sandbox::remembered_origins`].
+    pub fn expected_sellers() -> Vec<ExpectedSellerDecision> {
+        sellers::expected_sellers()
     }
 
     /// The initial entries of the sandbox's memory, if it has no file.
-    pub fn remembered() -> Vec<(WebOrigin, Remembered)> {
+    pub fn remembered_origins() -> Vec<(WebOrigin, OriginMemoryEntry)> {
         let remembered = |seller: sellers::RememberedSeller| {
             let payee = seller.payee.map(|(address, network)| SeenPayee {
                 address,
@@ -189,34 +196,35 @@ impl Sandbox {
             });
             let seen = |text: &str| SeenIdentity { identity: identity(text), at: Timestamp::UNIX_EPOCH, block: None };
             let identity = seller.identity.as_deref().map(seen);
-            (origin(&seller.origin), Remembered { identity, payee, ..Remembered::default() })
+            (origin(&seller.origin), OriginMemoryEntry { identity, payee, ..OriginMemoryEntry::default() })
         };
-        sellers::remembered().into_iter().map(remembered).collect()
+        sellers::remembered_sellers().into_iter().map(remembered).collect()
     }
 
-    /// Receipts of the sandbox's agents, good ones first, each with the expected result for [`Sandbox::request`].
-    pub fn receipts() -> &'static [receipts::Sample] {
+    /// Receipts of the sandbox's agents, good ones first, each with the expected result for
+    /// [`Sandbox::sample_request`].
+    pub fn sample_receipts() -> &'static [receipts::ReceiptSample] {
         receipts::SAMPLES
     }
 
     /// The request that the receipts answer: file name and text.
-    pub const fn request() -> (&'static str, &'static str) {
+    pub const fn sample_request() -> (&'static str, &'static str) {
         receipts::REQUEST
     }
 
     /// The payment for that request, as its header (`PAYMENT-SIGNATURE`): file name and text.
-    pub fn payment() -> (&'static str, String) {
+    pub fn sample_payment() -> (&'static str, String) {
         ("payment.txt", SandboxPurchase::Settled.payment())
     }
 
     /// Replies of sellers to the payment (`PAYMENT-RESPONSE`), the good one first, each with the expected result.
-    pub fn replies() -> [Reply; 3] {
-        purchase::replies()
+    pub fn sample_replies() -> [SettlementHeaderSample; 3] {
+        purchase::settlement_samples()
     }
 
     /// The rules for the sandbox's names: the built-in profiles with the manifests of its own schemas. Starts nothing.
-    pub fn profiles() -> Profiles {
-        let mut profiles = Profiles::builtin();
+    pub fn profiles() -> ConformanceProfiles {
+        let mut profiles = ConformanceProfiles::builtin();
         for manifest in agents::manifests() {
             profiles.replace_manifest(&manifest.bytes).expect("its manifests have the ids of the built-in ones");
         }
@@ -234,8 +242,8 @@ impl Sandbox {
     }
 
     /// Keeps the sandbox running and its chain growing until dropped.
-    pub async fn stopped(self) {
-        self.0.run().await;
+    pub async fn run_until_dropped(self) {
+        self.0.keep_growing().await;
     }
 }
 
@@ -247,36 +255,39 @@ fn identity(text: &str) -> SellerIdentity {
     text.parse().expect("a seller of the sandbox has a name or a registration")
 }
 
-fn config(world: &clresolve_sandbox::World) -> Config {
-    let source = |manifest: &clresolve_sandbox::Manifest| ManifestSource::Url {
+fn config(world: &clresolve_sandbox::RunningSandbox) -> Config {
+    let source = |manifest: &clresolve_sandbox::SandboxManifest| ManifestSource::Url {
         url: manifest.url.parse().expect("the location of a manifest is a URL"),
         digest: manifest.digest.clone(),
     };
     let connect_to = world.connect_to();
     let rule = |rule: &String| rule.parse().expect("hosts and addresses make a rule");
     Config {
-        chain: ChainConfig {
+        chain: EnsChainConfig {
             world: SANDBOX.to_owned(),
             id: clresolve_sandbox::CHAIN_ID,
             genesis: Some(world.genesis()),
-            endpoints: vec![endpoint(world.rpc(), true)],
+            endpoints: vec![endpoint(world.rpc_upstream(), true)],
             universal_resolver: clresolve_sandbox::UNIVERSAL_RESOLVER,
-            ..ChainConfig::default()
+            ..EnsChainConfig::default()
         },
         beacon: BeaconConfig {
             checkpoint: Some(world.checkpoint()),
-            endpoints: vec![beacon_endpoint(world.beacon())],
+            endpoints: vec![beacon_endpoint(world.beacon_upstream())],
             network: BeaconNetwork::Sandbox,
             ..BeaconConfig::default()
         },
-        gateways: vec![gateway(world.gateway(GatewayManners::Ok))],
-        network: NetworkConfig {
+        gateways: vec![gateway(world.gateway_upstream(IpfsGatewayBehaviour::Ok))],
+        network: OutboundNetworkConfig {
             connect_to: connect_to.iter().map(rule).collect(),
             ca_pems: vec![world.ca_pem().to_owned()],
             hedging: IN_TURN,
-            ..NetworkConfig::default()
+            ..OutboundNetworkConfig::default()
         },
-        rules: RulesConfig { manifests: world.manifests().iter().map(source).collect(), ..RulesConfig::default() },
+        rules: VerdictRulesConfig {
+            manifests: world.manifests().iter().map(source).collect(),
+            ..VerdictRulesConfig::default()
+        },
         limits: limits(),
         chains: registry(world).into_iter().collect(),
         ..Config::default()
@@ -284,61 +295,61 @@ fn config(world: &clresolve_sandbox::World) -> Config {
 }
 
 /// The sandbox's agent registry.
-fn registry(world: &clresolve_sandbox::World) -> Option<(ChainId, RegistryChain)> {
-    let mut registry = RegistryChain::new(vec![endpoint(world.rpc(), true)]);
-    registry.agents.clone_from(world.agents());
+fn registry(world: &clresolve_sandbox::RunningSandbox) -> Option<(ChainId, RegistryChainConfig)> {
+    let mut registry = RegistryChainConfig::new(vec![endpoint(world.rpc_upstream(), true)]);
+    registry.agents.clone_from(world.agent_numbers());
     Some((ChainId::new(clresolve_sandbox::CHAIN_ID)?, registry))
 }
 
 /// The sandbox's payment limits: its own dollar, and one asset on a network that has a name in x402 v1. One asset has
 /// no limit, to show the consequence.
-fn limits() -> LimitsConfig {
+fn limits() -> PaymentLimitsConfig {
     let own = format!("eip155:{}", clresolve_sandbox::CHAIN_ID);
     let dollar =
         AssetProperties { name: "Sandbox Dollar".into(), version: "1".into(), decimals: 6, symbol: "SBD".into() };
     let listed = |network: &str, address, most: Option<u64>, asset: Option<&AssetProperties>| AssetConfig {
         network: network.parse().expect("a CAIP-2 identifier"),
         address,
-        max_amount: most.map(|most| Atomic(U256::from(most))),
+        max_amount: most.map(|most| AtomicAmount(U256::from(most))),
         name: asset.map(|asset| asset.name.to_string()),
         version: asset.map(|asset| asset.version.to_string()),
         decimals: asset.map(|asset| asset.decimals),
         symbol: asset.map(|asset| asset.symbol.to_string()),
     };
     let most = Some(5 * clresolve_sandbox::seller::PRICE);
-    LimitsConfig {
-        networks: Networks::Source(NetworkSource::Limits),
+    PaymentLimitsConfig {
+        networks: PermittedNetworks::Source(NetworkPermissionSource::Limits),
         assets: vec![
             listed(&own, DOLLAR, most, Some(&dollar)),
             listed(&own, clresolve_sandbox::seller::UNLIMITED, None, Some(&dollar)),
             listed("eip155:84532", BASE_SEPOLIA_USDC, most, None),
         ],
-        ..LimitsConfig::default()
+        ..PaymentLimitsConfig::default()
     }
 }
 
 const BASE_SEPOLIA_USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
 
-fn endpoint(at: At, own: bool) -> Endpoint {
+fn endpoint(at: SandboxUpstream, own: bool) -> RpcEndpointConfig {
     let url = at.url.parse().expect("a loopback address makes a URL");
-    Endpoint { label: at.label, operator: Endpoint::operator_of(&url), url, own }
+    RpcEndpointConfig { label: at.label, operator: RpcEndpointConfig::operator_of(&url), url, own }
 }
 
-fn beacon_endpoint(At { label, url }: At) -> BeaconEndpoint {
-    BeaconEndpoint { label, url: url.parse().expect("a loopback address makes a URL") }
+fn beacon_endpoint(SandboxUpstream { label, url }: SandboxUpstream) -> BeaconEndpointConfig {
+    BeaconEndpointConfig { label, url: url.parse().expect("a loopback address makes a URL") }
 }
 
-fn gateway(at: At) -> Gateway {
+fn gateway(at: SandboxUpstream) -> IpfsGateway {
     let url = at.url.parse().expect("a host of the world makes a URL");
-    Gateway { label: at.label, url, own: false }
+    IpfsGateway { label: at.label, url, own: false }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use clresolve_core::reason::Code;
-    use clresolve_payment::check::{CheckRequest, EvidenceKind, RegistrationOutcome};
+    use clresolve_core::reason::ReasonCode;
+    use clresolve_payment::check::{Erc8004Outcome, PayeeEvidenceKind, SellerCheckRequest};
 
     use super::*;
     use crate::resolve::Resolver;
@@ -348,10 +359,10 @@ mod tests {
     async fn sellers_reply_with_terms_that_can_be_read() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
         let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
-        for seller in Sandbox::sellers() {
-            let reply = resolver.unpaid(&seller.url, Some("{}")).await.expect("the seller answers");
-            let request = CheckRequest::about_reply(&seller.url, reply);
-            let malformed = Code::PaymentTermsMalformed.slug();
+        for seller in Sandbox::expected_sellers() {
+            let reply = resolver.send_unpaid_request(&seller.url, Some("{}")).await.expect("the seller answers");
+            let request = SellerCheckRequest::about_reply(&seller.url, reply);
+            let malformed = ReasonCode::PaymentTermsMalformed.slug();
             match request.terms() {
                 Ok(terms) => {
                     assert!(terms.entries.iter().all(|entry| entry.price.is_ok()), "{}: {terms:?}", seller.url);
@@ -367,9 +378,9 @@ mod tests {
     async fn names_of_sellers_resolve() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
         let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
-        let of_caller = Sandbox::sellers().into_iter().filter_map(|seller| seller.name);
-        let pinned = sellers::pins().into_iter().map(|(_, identity)| identity);
-        let remembered = sellers::remembered().into_iter().filter_map(|seller| seller.identity);
+        let of_caller = Sandbox::expected_sellers().into_iter().filter_map(|seller| seller.name);
+        let pinned = sellers::pinned_identities().into_iter().map(|(_, identity)| identity);
+        let remembered = sellers::remembered_sellers().into_iter().filter_map(|seller| seller.identity);
         let names: BTreeSet<String> =
             of_caller.chain(pinned).chain(remembered).filter(|id| !id.contains(':')).collect();
         for name in names {
@@ -384,14 +395,14 @@ mod tests {
     }
 
     /// A seller for each outcome of a registration.
-    const OUTCOMES: [(&str, RegistrationOutcome); 7] = [
-        ("https://registration-pinned.sandbox.example/weather", RegistrationOutcome::VerifiedWallet),
-        ("https://registration-other-wallet.sandbox.example/weather", RegistrationOutcome::Mismatch),
-        ("https://endpoint-unlisted.sandbox.example/weather", RegistrationOutcome::EndpointUnlisted),
-        ("https://registration-owner-only.sandbox.example/weather", RegistrationOutcome::OwnerOnly),
-        ("https://registration-no-wallet.sandbox.example/weather", RegistrationOutcome::NoAgentWallet),
-        ("https://registration-unknown.sandbox.example/weather", RegistrationOutcome::NoIdentity),
-        ("https://registration-elsewhere.sandbox.example/weather", RegistrationOutcome::NotRead),
+    const OUTCOMES: [(&str, Erc8004Outcome); 7] = [
+        ("https://registration-pinned.sandbox.example/weather", Erc8004Outcome::VerifiedWallet),
+        ("https://registration-other-wallet.sandbox.example/weather", Erc8004Outcome::Mismatch),
+        ("https://endpoint-unlisted.sandbox.example/weather", Erc8004Outcome::EndpointUnlisted),
+        ("https://registration-owner-only.sandbox.example/weather", Erc8004Outcome::OwnerOnly),
+        ("https://registration-no-wallet.sandbox.example/weather", Erc8004Outcome::NoAgentWallet),
+        ("https://registration-unknown.sandbox.example/weather", Erc8004Outcome::NoIdentity),
+        ("https://registration-elsewhere.sandbox.example/weather", Erc8004Outcome::NotRead),
     ];
 
     #[tokio::test(flavor = "multi_thread")]
@@ -400,16 +411,16 @@ mod tests {
         let config = Config { timeout: Duration::from_secs(120), ..sandbox.config() };
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let mut outcomes = BTreeMap::from(OUTCOMES);
-        for seller in Sandbox::sellers() {
-            let reply = resolver.unpaid(&seller.url, Some("{}")).await.expect("the seller answers");
-            let about = CheckRequest::about_reply(&seller.url, reply);
-            let answer = resolver.check(&CheckRequest { name: seller.name, ..about }).await;
+        for seller in Sandbox::expected_sellers() {
+            let reply = resolver.send_unpaid_request(&seller.url, Some("{}")).await.expect("the seller answers");
+            let about = SellerCheckRequest::about_reply(&seller.url, reply);
+            let answer = resolver.check_seller(&SellerCheckRequest { name: seller.name, ..about }).await;
             let codes: BTreeSet<&str> = answer.codes.iter().map(String::as_str).collect();
             let expected: BTreeSet<&str> = seller.codes.iter().map(String::as_str).collect();
             let decision = serde_json::to_value(answer.decision).expect("a word");
             assert_eq!((decision.as_str(), codes), (Some(seller.decision), expected), "{}: {answer:#?}", seller.url);
             if let outcome @ Some(_) = outcomes.remove(&*seller.url) {
-                let row = answer.evidence(EvidenceKind::Erc8004).expect("there is a row for each kind");
+                let row = answer.evidence(PayeeEvidenceKind::Erc8004).expect("there is a row for each kind");
                 assert_eq!(row.outcome, outcome, "{}", seller.url);
             }
         }

@@ -1,7 +1,7 @@
 //! The shared cache (Redis or Valkey): several daemons share the evidence of their resolutions.
 //!
-//! The server never supplies a verdict. Daemons share the [`Value`] of a resolution, protected by a MAC, and the
-//! receiving daemon judges it itself. The server is not trusted: values that it changes, withholds or invents are
+//! The server never supplies a verdict. Daemons share the [`SharedEvidence`] of a resolution, protected by a MAC, and
+//! the receiving daemon judges it itself. The server is not trusted: values that it changes, withholds or invents are
 //! ignored and counted, and each daemon keeps working without it.
 //!
 //! The server may replay an earlier value while its verdict is still fresh, at most 300 seconds (`TRUSTED_FRESH`) after
@@ -25,10 +25,10 @@ use jiff::SignedDuration;
 use redis::Pipeline;
 use tokio::sync::mpsc;
 
-use self::circuit::Circuit;
-use self::link::{AbortOnDrop, Gone, Link, Reach, VALUE_ANSWER_BYTES};
+use self::circuit::CircuitBreaker;
+use self::link::{AbortOnDrop, RedisClient, RedisConnector, RedisUnavailableError, VALUE_ANSWER_BYTES};
 use self::mac::{MacKeyError, MacKeys};
-use self::value::{Binding, MAX_VALUE_BYTES, Value};
+use self::value::{MAX_VALUE_BYTES, SharedEvidence, SharedEvidenceBinding};
 use crate::cache::{CacheKey, VerdictCache};
 use crate::clock::Clock;
 use crate::config::{Config, RedisConfig};
@@ -48,37 +48,37 @@ const MAX_WAITING: usize = 64;
 const RELEASE: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
 /// One daemon's connection to the shared cache.
-pub struct Tier {
-    link: Arc<Link>,
+pub struct SharedCacheClient {
+    link: Arc<RedisClient>,
     keys: MacKeys,
     clock: Arc<dyn Clock>,
     cache: Arc<VerdictCache>,
     config: RedisConfig,
     /// Decides whether waiting for other daemons is worthwhile.
-    waits: Circuit,
+    waits: CircuitBreaker,
     later: mpsc::Sender<BoxFuture<'static, ()>>,
     _writing: AbortOnDrop,
 }
 
 /// The right to resolve a question, which other daemons respect until it is released or expires.
 #[derive(Debug)]
-pub struct Lease {
+pub struct ResolutionLease {
     place: String,
     token: String,
 }
 
 /// Which daemon is resolving a question.
 #[derive(Debug)]
-pub enum Leased {
+pub enum LeaseHolder {
     /// This daemon.
-    Ours(Lease),
+    Ours(ResolutionLease),
     /// Another daemon, according to the server.
     Others,
     /// Unknown: the server did not answer.
     Unknown,
 }
 
-impl Tier {
+impl SharedCacheClient {
     /// Connects to the configured server. Returns `None` if none is configured. An unreachable server is not an error.
     ///
     /// # Errors
@@ -90,11 +90,13 @@ impl Tier {
         cache: &Arc<VerdictCache>,
     ) -> Result<Option<Self>, MacKeyError> {
         let redis = &config.redis;
-        let (Some(reach), Some(path)) = (Reach::new(redis, egress.clone()), &redis.mac_key) else { return Ok(None) };
+        let (Some(reach), Some(path)) = (RedisConnector::new(redis, egress.clone()), &redis.mac_key) else {
+            return Ok(None);
+        };
         let keys = MacKeys::read(path)?;
-        let link = Arc::new(Link::new(reach, redis.write_timeout, Arc::clone(clock)));
+        let link = Arc::new(RedisClient::new(reach, redis.write_timeout, Arc::clone(clock)));
         let (later, waiting) = mpsc::channel(MAX_WAITING);
-        let writing = AbortOnDrop(tokio::spawn(write(waiting)).abort_handle());
+        let writing = AbortOnDrop(tokio::spawn(run_queued_work(waiting)).abort_handle());
         // Ends within the connection's time limit, whatever the server does.
         link.connect().await;
         Ok(Some(Self {
@@ -103,45 +105,47 @@ impl Tier {
             clock: Arc::clone(clock),
             cache: Arc::clone(cache),
             config: redis.clone(),
-            waits: Circuit::default(),
+            waits: CircuitBreaker::default(),
             later,
             _writing: writing,
         }))
     }
 
     /// How long a resolution waits for that of another daemon.
-    pub const fn wait(&self) -> Duration {
+    pub const fn wait_limit(&self) -> Duration {
         self.config.wait
     }
 
     /// Reads the shared value for a question, if this daemon may use it. The value must have a valid MAC, be fresh, and
     /// come from a resolution that began after the last eviction of the name here. A missing value is counted with its
     /// cause; a returned one is counted by the caller.
-    pub async fn take(&self, key: &CacheKey) -> Option<Value> {
+    pub async fn take_evidence(&self, key: &CacheKey) -> Option<SharedEvidence> {
         let taken = self.read(key).await;
         match &taken {
-            Ok(_) => self.waits.succeeded(),
-            Err(why) => telemetry::shared_read(*why),
+            Ok(_) => self.waits.record_success(),
+            Err(why) => telemetry::count_shared_read(*why),
         }
         taken.ok()
     }
 
-    async fn read(&self, key: &CacheKey) -> Result<Value, SharedRead> {
-        let binding = Binding { version: VERSION, key };
+    async fn read(&self, key: &CacheKey) -> Result<SharedEvidence, SharedRead> {
+        let binding = SharedEvidenceBinding { version: VERSION, key };
         let mut asked = Pipeline::new();
-        asked.cmd("GETRANGE").arg(self.place("evidence", binding)).arg(0).arg(MAX_VALUE_BYTES);
-        let answered =
-            self.link.ask_at_length::<(Vec<u8>,)>(&asked, self.config.read_timeout, VALUE_ANSWER_BYTES).await;
-        let (stored,) = answered.map_err(|Gone| SharedRead::Gone)?;
+        asked.cmd("GETRANGE").arg(self.redis_key("evidence", binding)).arg(0).arg(MAX_VALUE_BYTES);
+        let answered = self
+            .link
+            .send_commands_with_limit::<(Vec<u8>,)>(&asked, self.config.read_timeout, VALUE_ANSWER_BYTES)
+            .await;
+        let (stored,) = answered.map_err(|RedisUnavailableError| SharedRead::Gone)?;
         if stored.is_empty() {
             return Err(SharedRead::Missing);
         }
-        let value = Value::open(&stored, &self.keys, binding).map_err(|_| SharedRead::Refused)?;
-        self.is_usable(&value, key)?;
+        let value = SharedEvidence::decode_verified(&stored, &self.keys, binding).map_err(|_| SharedRead::Refused)?;
+        self.check_usable(&value, key)?;
         Ok(value)
     }
 
-    fn is_usable(&self, value: &Value, key: &CacheKey) -> Result<(), SharedRead> {
+    fn check_usable(&self, value: &SharedEvidence, key: &CacheKey) -> Result<(), SharedRead> {
         let now = self.clock.now();
         if (value.fresh_until <= now || value.began > now + MAX_SKEW)
             && !clresolve_core::mutant!("aged-evidence-is-taken")
@@ -159,79 +163,82 @@ impl Tier {
 
     /// Requests the right to resolve a question for at most `time`. After several fruitless waits in a row, each daemon
     /// resolves by itself for a while: the server may have invented the other daemons.
-    pub async fn lease(&self, key: &CacheKey, time: Duration) -> Leased {
-        if self.waits.rests(self.clock.now()) {
-            return Leased::Unknown;
+    pub async fn request_lease(&self, key: &CacheKey, time: Duration) -> LeaseHolder {
+        if self.waits.is_open(self.clock.now()) {
+            return LeaseHolder::Unknown;
         }
-        let place = self.place("lease", Binding { version: VERSION, key });
-        let token = hex::encode(random());
+        let place = self.redis_key("lease", SharedEvidenceBinding { version: VERSION, key });
+        let token = hex::encode(random_token());
         let mut asked = Pipeline::new();
         asked.cmd("SET").arg(&place).arg(&token).arg("NX").arg("PX").arg(milliseconds(time));
-        match self.link.ask::<(bool,)>(&asked, self.config.read_timeout).await {
-            Ok((true,)) => Leased::Ours(Lease { place, token }),
-            Ok((false,)) => Leased::Others,
-            Err(Gone) => Leased::Unknown,
+        match self.link.send_commands::<(bool,)>(&asked, self.config.read_timeout).await {
+            Ok((true,)) => LeaseHolder::Ours(ResolutionLease { place, token }),
+            Ok((false,)) => LeaseHolder::Others,
+            Err(RedisUnavailableError) => LeaseHolder::Unknown,
         }
     }
 
     /// Counts a wait for another daemon that produced no evidence.
-    pub fn waited_in_vain(&self) {
-        telemetry::shared_read(SharedRead::InVain);
-        self.waits.failed(self.clock.now());
+    pub fn count_failed_wait(&self) {
+        telemetry::count_shared_read(SharedRead::InVain);
+        self.waits.record_failure(self.clock.now());
     }
 
     /// Writes a value for the rest of its freshness, unless its name has been evicted since.
-    pub async fn put(&self, key: &CacheKey, value: &Value) {
+    pub async fn put(&self, key: &CacheKey, value: &SharedEvidence) {
         let written = self.write(key, value).await;
-        telemetry::shared_write(written.err().unwrap_or(SharedWrite::Written));
+        telemetry::count_shared_write(written.err().unwrap_or(SharedWrite::Written));
     }
 
-    async fn write(&self, key: &CacheKey, value: &Value) -> Result<(), SharedWrite> {
+    async fn write(&self, key: &CacheKey, value: &SharedEvidence) -> Result<(), SharedWrite> {
         let left = value.fresh_until.duration_since(self.clock.now());
         let left = Duration::try_from(left).ok().filter(|left| !left.is_zero()).ok_or(SharedWrite::Aged)?;
         if self.cache.evicted_at(&key.name).is_some_and(|at| value.began < at) {
             return Err(SharedWrite::Evicted);
         }
-        let binding = Binding { version: VERSION, key };
+        let binding = SharedEvidenceBinding { version: VERSION, key };
         let stored = value.with_mac(&self.keys, binding).ok_or(SharedWrite::Long)?;
         let mut asked = Pipeline::new();
-        let place = self.place("evidence", binding);
+        let place = self.redis_key("evidence", binding);
         asked.cmd("SET").arg(place).arg(stored).arg("PX").arg(milliseconds(left)).ignore();
-        self.link.ask::<()>(&asked, self.config.write_timeout).await.map_err(|Gone| SharedWrite::Gone)
+        self.link
+            .send_commands::<()>(&asked, self.config.write_timeout)
+            .await
+            .map_err(|RedisUnavailableError| SharedWrite::Gone)
     }
 
     /// Releases a lease if it still belongs to this daemon.
-    pub async fn release(&self, lease: Lease) {
+    pub async fn release(&self, lease: ResolutionLease) {
         let mut asked = Pipeline::new();
         asked.cmd("EVAL").arg(RELEASE).arg(1).arg(lease.place).arg(lease.token).ignore();
         // A lease that is not released expires.
-        let _ = self.link.ask::<()>(&asked, self.config.write_timeout).await;
+        let _ = self.link.send_commands::<()>(&asked, self.config.write_timeout).await;
     }
 
     /// Queues `work` behind earlier work. If the queue is full, `work` is dropped.
-    pub fn later(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub fn queue_work(&self, work: impl Future<Output = ()> + Send + 'static) {
         if self.later.try_send(work.boxed()).is_err() {
-            telemetry::shared_write(SharedWrite::Dropped);
+            telemetry::count_shared_write(SharedWrite::Dropped);
         }
     }
 
     /// Waits until all queued work is done.
     #[cfg(feature = "unstable")]
-    pub async fn settled(&self) {
+    pub async fn wait_for_queue(&self) {
         let (done, waiting) = tokio::sync::oneshot::channel::<()>();
-        self.later(async move { drop(done) });
+        self.queue_work(async move { drop(done) });
         // Work that was dropped for lack of room counts as done.
         let _ = waiting.await;
     }
 
-    fn place(&self, kind: &str, binding: Binding<'_>) -> String {
-        format!("{}:{kind}:{}", self.config.prefix, binding.place())
+    fn redis_key(&self, kind: &str, binding: SharedEvidenceBinding<'_>) -> String {
+        format!("{}:{kind}:{}", self.config.prefix, binding.storage_key())
     }
 }
 
 /// Performs queued work in order, so that an earlier value never replaces a later one. Ends when the shared cache is
 /// dropped.
-async fn write(mut waiting: mpsc::Receiver<BoxFuture<'static, ()>>) {
+async fn run_queued_work(mut waiting: mpsc::Receiver<BoxFuture<'static, ()>>) {
     while let Some(work) = waiting.recv().await {
         work.await;
     }
@@ -241,7 +248,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-fn random() -> [u8; 16] {
+fn random_token() -> [u8; 16] {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("a system without randomness runs nothing that needs a key");
     bytes

@@ -6,12 +6,13 @@ mod receipt;
 mod report;
 
 pub use clresolve_bundle::signed::{
-    AnchorDemand, ExpectedVerdict, MEDIA_TYPE, SignError, Signer, VerifiedVerdict, VerifyError, What, verify,
+    AnchorRequirements, ExpectedVerdict, MEDIA_TYPE, MismatchedPart, VerdictIssuer, VerdictSignError,
+    VerdictVerifyError, VerifiedVerdict, verify,
 };
-pub use clresolve_jose::{JwsError, KeyError, PublicKey, SigningKey, TrustedKeys};
+pub use clresolve_jose::{Ed25519KeyError, Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, JwsError};
 pub use decision::{DECISION_TYPE, sign_decision};
 #[doc(hidden)]
-pub use file::private_text;
+pub use file::read_private_text;
 pub use file::{KeyFileError, read_signing_key, read_trusted_keys, save_signing_key};
 pub use receipt::{ExpectedReceipt, RECEIPT_TYPE, SettlementDemand, VerifiedReceipt, sign_receipt, verify_receipt};
 #[doc(hidden)]
@@ -23,12 +24,12 @@ use crate::config::SignConfig;
 ///
 /// # Errors
 /// If a key file cannot be used, or if no issuer is configured.
-pub fn open(config: &SignConfig) -> Result<Option<Signer>, KeyFileError> {
+pub fn open_signer(config: &SignConfig) -> Result<Option<VerdictIssuer>, KeyFileError> {
     let Some(path) = &config.key else { return Ok(None) };
     let Some(issuer) = &config.issuer else { return Err(KeyFileError::IssuerMissing) };
-    let mut signer = Signer::new(read_signing_key(path)?, issuer.clone());
+    let mut signer = VerdictIssuer::new(read_signing_key(path)?, issuer.clone());
     for path in &config.publish {
-        signer = signer.publishing(read_trusted_keys(path)?);
+        signer = signer.with_published_keys(read_trusted_keys(path)?);
     }
     Ok(Some(signer))
 }

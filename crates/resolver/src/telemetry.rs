@@ -20,13 +20,13 @@ use clresolve_chain::{
     HEADS_REFUSED, RPC_LIES,
 };
 use clresolve_core::reason::Refusal;
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
 
-pub use clresolve_egress::count::{FOREIGN, RequestOutcome, Upstream, upstream};
-pub use exposition::{Exposition, exposition};
+pub use clresolve_egress::count::{FOREIGN, RequestOutcome, UpstreamKind, count_request};
+pub use exposition::{PrometheusExposition, exposition};
 #[cfg(feature = "redis")]
-pub use shared::{SharedRead, SharedWrite, redis_is_up, shared_read, shared_write};
+pub use shared::{SharedRead, SharedWrite, count_shared_read, count_shared_write, set_redis_up};
 
 /// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub const DECISIONS: &str = "clresolve::decision";
 
 /// A metric family: one name, and one series for each set of labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family {
+pub struct MetricFamily {
     /// The name in the exposition.
     pub name: &'static str,
     /// Counter, gauge or histogram.
@@ -99,268 +99,268 @@ const MAX_FDS: &str = "process_max_fds";
 pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
-pub const FAMILIES: [Family; 46] = [
-    Family {
+pub const FAMILIES: [MetricFamily; 46] = [
+    MetricFamily {
         name: BUILD_INFO,
         kind: MetricType::Gauge,
         labels: &["version", "commit"],
         help: "The running program; always 1.",
     },
-    Family {
+    MetricFamily {
         name: START_TIME,
         kind: MetricType::Gauge,
         labels: &[],
         help: "Start time of the daemon, in seconds of Unix time.",
     },
-    Family {
+    MetricFamily {
         name: CPU_SECONDS,
         kind: MetricType::Counter,
         labels: &[],
         help: "User and system CPU time of the process, in seconds (Linux).",
     },
-    Family {
+    MetricFamily {
         name: RESIDENT_MEMORY,
         kind: MetricType::Gauge,
         labels: &[],
         help: "Resident memory of the process, in bytes (Linux).",
     },
-    Family {
+    MetricFamily {
         name: VIRTUAL_MEMORY,
         kind: MetricType::Gauge,
         labels: &[],
         help: "Virtual memory of the process, in bytes (Linux).",
     },
-    Family {
+    MetricFamily {
         name: OPEN_FDS,
         kind: MetricType::Gauge,
         labels: &[],
         help: "Open file descriptors of the process (Linux).",
     },
-    Family {
+    MetricFamily {
         name: MAX_FDS,
         kind: MetricType::Gauge,
         labels: &[],
         help: "Maximum number of open file descriptors, the soft limit (Linux).",
     },
-    Family {
+    MetricFamily {
         name: HTTP_REQUESTS,
         kind: MetricType::Counter,
         labels: &["route", "class"],
         help: "Requests answered, by route and status class (2xx).",
     },
-    Family {
+    MetricFamily {
         name: HTTP_SECONDS,
         kind: MetricType::Histogram,
         labels: &["route"],
         help: "Seconds from the head of a request to the head of its response.",
     },
-    Family {
+    MetricFamily {
         name: HTTP_REFUSALS,
         kind: MetricType::Counter,
         labels: &["code"],
         help: "Refused requests outside the gate, and refused names of batches, by reason code.",
     },
-    Family {
+    MetricFamily {
         name: HTTP_HEADS_REFUSED,
         kind: MetricType::Counter,
         labels: &[],
         help: "Requests refused before routing because their head was malformed or too large.",
     },
-    Family {
+    MetricFamily {
         name: HTTP_CONNECTIONS_REFUSED,
         kind: MetricType::Counter,
         labels: &[],
         help: "Connections closed at once because their client had too many.",
     },
-    Family {
+    MetricFamily {
         name: HTTP_CONNECTIONS_EVICTED,
         kind: MetricType::Counter,
         labels: &[],
         help: "Connections closed while they waited for their client, to make room for new ones.",
     },
-    Family {
+    MetricFamily {
         name: LOG_LINES_DROPPED,
         kind: MetricType::Counter,
         labels: &[],
         help: "Log lines dropped because standard error was blocked.",
     },
-    Family {
+    MetricFamily {
         name: LOG_EVENTS_DROPPED,
         kind: MetricType::Counter,
         labels: &["target"],
         help: "Incidents and payment decisions missing from the log because standard error was blocked.",
     },
-    Family {
+    MetricFamily {
         name: SPANS_DROPPED,
         kind: MetricType::Counter,
         labels: &["why"],
         help: "Trace spans dropped: queue (full) or collector (not accepted).",
     },
-    Family { name: HTTP_CONNECTIONS, kind: MetricType::Gauge, labels: &[], help: "Open connections." },
-    Family {
+    MetricFamily { name: HTTP_CONNECTIONS, kind: MetricType::Gauge, labels: &[], help: "Open connections." },
+    MetricFamily {
         name: GATE_DECISIONS,
         kind: MetricType::Counter,
         labels: &["code"],
         help: "Decisions of the gate: allow, or the reason code of the denial.",
     },
-    Family {
+    MetricFamily {
         name: PAYMENT_DECISIONS,
         kind: MetricType::Counter,
         labels: &["decision"],
         help: "Decisions about payments: allow, deny or undecided.",
     },
-    Family {
+    MetricFamily {
         name: VERDICTS,
         kind: MetricType::Counter,
         labels: &["state"],
         help: "Verdicts of finished resolutions, by state.",
     },
-    Family { name: RUNS_IN_FLIGHT, kind: MetricType::Gauge, labels: &[], help: "Resolutions in progress." },
-    Family {
+    MetricFamily { name: RUNS_IN_FLIGHT, kind: MetricType::Gauge, labels: &[], help: "Resolutions in progress." },
+    MetricFamily {
         name: CACHE_HITS,
         kind: MetricType::Counter,
         labels: &["pool"],
         help: "Questions answered from the cache; pool stale counts expired verdicts that still described a name.",
     },
-    Family {
+    MetricFamily {
         name: CACHE_MISSES,
         kind: MetricType::Counter,
         labels: &["cache"],
         help: "Questions that the cache could not answer.",
     },
-    Family {
+    MetricFamily {
         name: CACHE_EVICTIONS,
         kind: MetricType::Counter,
         labels: &["pool", "cause"],
         help: "Cache entries removed: expired, size (pool full) or changed (on chain).",
     },
-    Family {
+    MetricFamily {
         name: CACHE_REFRESHES,
         kind: MetricType::Counter,
         labels: &["state"],
         help: "Refreshes of trusted verdicts before they expired, by resulting state.",
     },
-    Family {
+    MetricFamily {
         name: NOT_CACHED,
         kind: MetricType::Counter,
         labels: &["why"],
         help: "Verdicts not cached: undecided (only the failure is kept), changed (undecided, and the records changed, so the trusted verdict was removed), too-large, overtaken (evicted during the resolution), invalid-name.",
     },
-    Family {
+    MetricFamily {
         name: HOT_NAMES_IGNORED,
         kind: MetricType::Counter,
         labels: &[],
         help: "Invalid lines in the file of hot names.",
     },
-    Family {
+    MetricFamily {
         name: UPSTREAM_REQUESTS,
         kind: MetricType::Counter,
         labels: &["kind", "endpoint", "outcome"],
         help: "Outbound requests, by kind, endpoint label (foreign: a host that a name chose) and outcome.",
     },
-    Family {
+    MetricFamily {
         name: UPSTREAM_UP,
         kind: MetricType::Gauge,
         labels: &["kind", "endpoint"],
         help: "Whether the configured upstream answered the latest request (1) or not (0).",
     },
-    Family {
+    MetricFamily {
         name: REDIS_UP,
         kind: MetricType::Gauge,
         labels: &[],
         help: "Whether Redis answered the latest command (1) or not (0).",
     },
-    Family {
+    MetricFamily {
         name: SHARED_READS,
         kind: MetricType::Counter,
         labels: &["outcome"],
         help: "Reads of shared evidence, by outcome.",
     },
-    Family {
+    MetricFamily {
         name: SHARED_WRITES,
         kind: MetricType::Counter,
         labels: &["outcome"],
         help: "Writes of shared evidence, by outcome.",
     },
-    Family {
+    MetricFamily {
         name: GATEWAY_LIES,
         kind: MetricType::Counter,
         labels: &["gateway"],
         help: "Wrong blocks sent by an IPFS gateway.",
     },
-    Family {
+    MetricFamily {
         name: HEAD_TIME,
         kind: MetricType::Gauge,
         labels: &[],
         help: "Timestamp of the head, the newest block that enough operators report, in seconds of Unix time. It does not advance while no name is hot.",
     },
-    Family {
+    MetricFamily {
         name: ENDPOINT_HEAD_TIME,
         kind: MetricType::Gauge,
         labels: &["endpoint"],
         help: "Timestamp of the newest block that the endpoint reported, in seconds of Unix time.",
     },
-    Family {
+    MetricFamily {
         name: HOT_NAMES,
         kind: MetricType::Gauge,
         labels: &["state"],
         help: "Hot names with a trusted verdict, by its state at the newest head (confirmed or unconfirmed).",
     },
-    Family {
+    MetricFamily {
         name: CONFIRMATIONS,
         kind: MetricType::Counter,
         labels: &["outcome"],
         help: "Readings of names at a head: same, changed, or failed (too few endpoints agreed in time).",
     },
-    Family {
+    MetricFamily {
         name: EVICTION_DELAY,
         kind: MetricType::Histogram,
         labels: &[],
         help: "Seconds from the timestamp of a block to the eviction of a name that it changed.",
     },
-    Family {
+    MetricFamily {
         name: HEADS_REFUSED,
         kind: MetricType::Counter,
         labels: &["endpoint", "why"],
         help: "Newest blocks rejected because they were too old or ahead of the clock, and those far below the endpoint's previous one (backwards).",
     },
-    Family {
+    MetricFamily {
         name: ANSWERS_REFUSED,
         kind: MetricType::Counter,
         labels: &["endpoint", "why"],
         help: "Answers rejected because they were about another chain or another block than the requested one (wrong-chain or other-block).",
     },
-    Family {
+    MetricFamily {
         name: RPC_LIES,
         kind: MetricType::Counter,
         labels: &["endpoint"],
         help: "Answers contradicted by a proof or by other endpoints.",
     },
-    Family {
+    MetricFamily {
         name: BEACON_FINALIZED_TIME,
         kind: MetricType::Gauge,
         labels: &[],
         help: "Slot time of the finalized header that the light client verified, in seconds of Unix time.",
     },
-    Family {
+    MetricFamily {
         name: BEACON_OPTIMISTIC_TIME,
         kind: MetricType::Gauge,
         labels: &[],
         help: "Slot time of the newest header that the light client verified, in seconds of Unix time.",
     },
-    Family {
+    MetricFamily {
         name: BEACON_PARTICIPATION,
         kind: MetricType::Gauge,
         labels: &[],
         help: "Share of the sync committee that signed the last verified update, from 0 to 1.",
     },
-    Family {
+    MetricFamily {
         name: BEACON_REFUSED,
         kind: MetricType::Counter,
         labels: &["endpoint", "why"],
         help: "Light-client data that was not used: malformed, branch or signature (false data), participation (less than two thirds signed), slot (too old, too new or nothing new), fork (unknown to this version).",
     },
-    Family {
+    MetricFamily {
         name: BEACON_LIES,
         kind: MetricType::Counter,
         labels: &["endpoint"],
@@ -370,7 +370,7 @@ pub const FAMILIES: [Family; 46] = [
 
 /// What a reading of a name at a head showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confirmation {
+pub enum HeadReadingOutcome {
     /// The cached verdicts still hold.
     Same,
     /// A verdict was evicted.
@@ -379,7 +379,7 @@ pub enum Confirmation {
     Failed,
 }
 
-impl Confirmation {
+impl HeadReadingOutcome {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -391,7 +391,7 @@ impl Confirmation {
 
 /// A pool of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pool {
+pub enum CachePool {
     /// Trusted verdicts.
     Trusted,
     /// Untrusted verdicts.
@@ -406,7 +406,7 @@ pub enum Pool {
 
 /// A cache with all of its pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cache {
+pub enum CacheLabel {
     /// The verdict cache, which has three pools.
     Verdicts,
     /// The content cache.
@@ -415,7 +415,7 @@ pub enum Cache {
 
 /// Why the cache dropped an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eviction {
+pub enum EvictionCause {
     /// The entry expired.
     Expired,
     /// The pool was full.
@@ -426,7 +426,7 @@ pub enum Eviction {
 
 /// Why a verdict is not cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotCached {
+pub enum NotCachedReason {
     /// It is undecided. The failure is cached, and an earlier verdict stays.
     Undecided,
     /// It is undecided, and the resolution saw that the records have changed. An earlier trusted verdict was dropped.
@@ -441,7 +441,7 @@ pub enum NotCached {
 
 /// Why trace spans are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpansDropped {
+pub enum SpanDropReason {
     /// The queue is full.
     Queue,
     /// The collector did not accept them.
@@ -449,170 +449,170 @@ pub enum SpansDropped {
 }
 
 /// Records the start of the daemon.
-pub fn started(at: Timestamp) {
+pub fn record_start(at: Timestamp) {
     gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT.unwrap_or("unknown")).set(1.0);
     gauge!(START_TIME).set(at.as_duration().as_secs_f64());
 }
 
 /// Counts responses on a route by status class (`2xx`).
-pub fn requests(route: &'static str, class: &'static str) -> Counter {
+pub fn request_counter(route: &'static str, class: &'static str) -> Counter {
     counter!(HTTP_REQUESTS, "route" => route, "class" => class)
 }
 
 /// The histogram of response times on a route.
-pub fn request_times(route: &'static str) -> Histogram {
+pub fn request_time_histogram(route: &'static str) -> Histogram {
     histogram!(HTTP_SECONDS, "route" => route)
 }
 
 /// The API rejected a request, or a name in a batch.
-pub fn refused(refusal: Refusal) {
+pub fn count_refusal(refusal: Refusal) {
     counter!(HTTP_REFUSALS, "code" => refusal.slug()).increment(1);
 }
 
 /// A request head was rejected before routing.
-pub fn head_refused() {
+pub fn count_refused_head() {
     counter!(HTTP_HEADS_REFUSED).increment(1);
 }
 
 /// A connection was closed at once because its client had too many.
-pub fn connection_refused() {
+pub fn count_refused_connection() {
     counter!(HTTP_CONNECTIONS_REFUSED).increment(1);
 }
 
 /// An idle connection was closed to make room for another.
-pub fn connection_made_room() {
+pub fn count_displaced_connection() {
     counter!(HTTP_CONNECTIONS_EVICTED).increment(1);
 }
 
 /// A log line was dropped.
-pub fn log_line_dropped() {
+pub fn count_dropped_log_line() {
     counter!(LOG_LINES_DROPPED).increment(1);
 }
 
 /// The log dropped an event of this target: [`INCIDENTS`] or [`DECISIONS`].
-pub fn log_event_dropped(target: &'static str) {
+pub fn count_dropped_log_event(target: &'static str) {
     counter!(LOG_EVENTS_DROPPED, "target" => target).increment(1);
 }
 
 /// Spans were dropped.
-pub fn spans_dropped(why: SpansDropped, spans: usize) {
+pub fn count_dropped_spans(why: SpanDropReason, spans: usize) {
     let why = match why {
-        SpansDropped::Queue => "queue",
-        SpansDropped::Collector => "collector",
+        SpanDropReason::Queue => "queue",
+        SpanDropReason::Collector => "collector",
     };
     counter!(SPANS_DROPPED, "why" => why).increment(u64::try_from(spans).unwrap_or(u64::MAX));
 }
 
 /// Counts gate decisions by `allow` or the code of the objection.
-pub fn gate_decisions(code: &'static str) -> Counter {
+pub fn gate_decision_counter(code: &'static str) -> Counter {
     counter!(GATE_DECISIONS, "code" => code)
 }
 
 /// A payment decision was made.
-pub fn payment_decision(outcome: &'static str) {
+pub fn count_payment_decision(outcome: &'static str) {
     counter!(PAYMENT_DECISIONS, "decision" => outcome).increment(1);
 }
 
 /// A gateway sent a wrong block.
-pub fn gateway_lied(label: &str) {
+pub fn count_gateway_lie(label: &str) {
     counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
 }
 
 /// Time of the head's block. Unlike an age, it stops when the chain stops.
-pub fn head(time: Timestamp) {
+pub fn set_head_time(time: Timestamp) {
     gauge!(HEAD_TIME).set(time.as_second() as f64);
 }
 
 /// Time of the newest block that an endpoint reported.
-pub fn endpoint_head(label: &str, time: Timestamp) {
+pub fn set_endpoint_head_time(label: &str, time: Timestamp) {
     gauge!(ENDPOINT_HEAD_TIME, "endpoint" => label.to_owned()).set(time.as_second() as f64);
 }
 
 /// Numbers of hot names that are confirmed at the newest head, and of those that are not.
-pub fn hot_names(confirmed: usize, unconfirmed: usize) {
+pub fn set_hot_name_counts(confirmed: usize, unconfirmed: usize) {
     gauge!(HOT_NAMES, "state" => "confirmed").set(confirmed as f64);
     gauge!(HOT_NAMES, "state" => "unconfirmed").set(unconfirmed as f64);
 }
 
 /// A name was read at a head.
-pub fn confirmation(outcome: Confirmation) {
+pub fn count_confirmation(outcome: HeadReadingOutcome) {
     counter!(CONFIRMATIONS, "outcome" => outcome.as_str()).increment(1);
 }
 
 /// A name was evicted this long after the timestamp of the block that changed it.
-pub fn eviction_delay(delay: SignedDuration) {
+pub fn record_eviction_delay(delay: SignedDuration) {
     histogram!(EVICTION_DELAY).record(delay.as_secs_f64().max(0.0));
 }
 
 /// A resolution ended in a verdict with this state.
-pub fn verdict(state: &'static str) {
+pub fn count_verdict(state: &'static str) {
     counter!(VERDICTS, "state" => state).increment(1);
 }
 
 /// A cache hit.
-pub fn cache_hit(pool: Pool) {
-    cache_hits(pool).increment(1);
+pub fn count_cache_hit(pool: CachePool) {
+    cache_hit_counter(pool).increment(1);
 }
 
 /// Counts hits of a pool. For callers to which looking up the counter would cost more than the hit itself.
-pub fn cache_hits(pool: Pool) -> Counter {
+pub fn cache_hit_counter(pool: CachePool) -> Counter {
     counter!(CACHE_HITS, "pool" => pool.as_str())
 }
 
 /// A cache miss.
-pub fn cache_miss(cache: Cache) {
+pub fn count_cache_miss(cache: CacheLabel) {
     counter!(CACHE_MISSES, "cache" => cache.as_str()).increment(1);
 }
 
 /// The cache dropped an entry on its own.
-pub fn cache_evicted(pool: Pool, cause: Eviction) {
+pub fn count_cache_eviction(pool: CachePool, cause: EvictionCause) {
     counter!(CACHE_EVICTIONS, "pool" => pool.as_str(), "cause" => cause.as_str()).increment(1);
 }
 
 /// A trusted verdict was refreshed, with this state as the result.
-pub fn cache_refreshed(state: &'static str) {
+pub fn count_cache_refresh(state: &'static str) {
     counter!(CACHE_REFRESHES, "state" => state).increment(1);
 }
 
 /// A verdict on `name` was not cached.
-pub fn not_cached(name: &str, why: NotCached) {
-    tracing::debug!(name = %Foreign::new(name), why = why.as_str(), "not cached");
+pub fn count_uncached_verdict(name: &str, why: NotCachedReason) {
+    tracing::debug!(name = %UntrustedText::new(name), why = why.as_str(), "not cached");
     counter!(NOT_CACHED, "why" => why.as_str()).increment(1);
 }
 
 /// Invalid lines of the hot-names file were skipped.
-pub fn hot_names_ignored(lines: usize) {
+pub fn count_ignored_hot_names(lines: usize) {
     counter!(HOT_NAMES_IGNORED).increment(u64::try_from(lines).unwrap_or(u64::MAX));
 }
 
 /// A resolution is in progress until the returned guard is dropped.
-pub fn run_begins() -> Held {
-    Held::new(gauge!(RUNS_IN_FLIGHT))
+pub fn track_running_resolution() -> GaugeGuard {
+    GaugeGuard::new(gauge!(RUNS_IN_FLIGHT))
 }
 
 /// A connection is open until the returned guard is dropped.
-pub fn connection_opens() -> Held {
-    Held::new(gauge!(HTTP_CONNECTIONS))
+pub fn track_open_connection() -> GaugeGuard {
+    GaugeGuard::new(gauge!(HTTP_CONNECTIONS))
 }
 
 /// A guard that keeps a gauge one higher until it is dropped.
 #[must_use]
-pub struct Held(metrics::Gauge);
+pub struct GaugeGuard(metrics::Gauge);
 
-impl Held {
+impl GaugeGuard {
     fn new(gauge: metrics::Gauge) -> Self {
         gauge.increment(1);
         Self(gauge)
     }
 }
 
-impl Drop for Held {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.decrement(1);
     }
 }
 
-impl Pool {
+impl CachePool {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Trusted => "trusted",
@@ -624,7 +624,7 @@ impl Pool {
     }
 }
 
-impl NotCached {
+impl NotCachedReason {
     /// All variants, in the order of the family's help text.
     #[cfg(test)]
     pub const ALL: [Self; 5] = [Self::Undecided, Self::Changed, Self::TooLarge, Self::Overtaken, Self::InvalidName];
@@ -641,7 +641,7 @@ impl NotCached {
     }
 }
 
-impl Cache {
+impl CacheLabel {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Verdicts => "verdicts",
@@ -650,7 +650,7 @@ impl Cache {
     }
 }
 
-impl Eviction {
+impl EvictionCause {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -675,6 +675,6 @@ mod tests {
         });
         let named = outside.collect::<String>();
         let named: Vec<&str> = named.split(',').map(str::trim).collect();
-        assert_eq!(named, NotCached::ALL.map(NotCached::as_str));
+        assert_eq!(named, NotCachedReason::ALL.map(NotCachedReason::as_str));
     }
 }

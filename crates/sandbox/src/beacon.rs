@@ -1,7 +1,7 @@
 //! The sandbox's beacon chain: it signs the blocks of the EVM chain, and serves the beacon API for light clients on
 //! loopback.
 //!
-//! [`Beacon`] is the chain. [`BeaconServer`] is one endpoint of it, with the behaviour that a test needs.
+//! [`SandboxBeaconChain`] is the chain. [`BeaconServer`] is one endpoint of it, with the behaviour that a test needs.
 
 mod behaviour;
 mod chain;
@@ -24,7 +24,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use bytes::Bytes;
-use clresolve_beacon::{Fork, LightClientData};
+use clresolve_beacon::{ConsensusFork, LightClientCodec};
 use futures_util::stream;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -41,7 +41,7 @@ use crate::chain::SandboxChain;
 const MAX_UPDATES: u64 = 128;
 
 /// The fork of the whole chain.
-const FORK: Fork = Fork::Electra;
+const FORK: ConsensusFork = ConsensusFork::Electra;
 
 /// A part of an endless response.
 const ENDLESS_PART: &[u8] = &[b'['; 1024];
@@ -51,12 +51,12 @@ pub type BeaconClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The beacon chain beside an EVM chain. Its keys are public. It derives them for the first signature.
 #[derive(Clone)]
-pub struct Beacon {
+pub struct SandboxBeaconChain {
     chain: Arc<Mutex<BeaconChain>>,
     clock: BeaconClock,
 }
 
-impl Beacon {
+impl SandboxBeaconChain {
     /// A beacon chain whose checkpoint has the finalized block of `chain`.
     pub fn new(chain: Arc<SandboxChain>) -> Self {
         Self { chain: Arc::new(Mutex::new(BeaconChain::new(chain))), clock: Arc::new(Timestamp::now) }
@@ -69,8 +69,8 @@ impl Beacon {
     }
 
     /// Signs the blocks of another chain from the next request on.
-    pub fn publish(&self, chain: Arc<SandboxChain>) {
-        self.chain().publish(chain);
+    pub fn follow_chain(&self, chain: Arc<SandboxChain>) {
+        self.chain().follow_chain(chain);
     }
 
     /// The block root from which a light client can start.
@@ -85,7 +85,7 @@ impl Beacon {
     pub async fn serve(&self, behaviour: BeaconBehaviour) -> io::Result<BeaconServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let router = router(BeaconApi { beacon: self.clone(), behaviour });
+        let router = router(BeaconApiState { beacon: self.clone(), behaviour });
         let task = tokio::spawn(async move {
             // `serve` retries after an error, so it ends only with the task.
             let _ = axum::serve(listener, router).await;
@@ -120,7 +120,7 @@ impl Drop for BeaconServer {
 
 /// The endpoints of a sandbox's beacon chain.
 pub(crate) struct BeaconServers {
-    beacon: Beacon,
+    beacon: SandboxBeaconChain,
     honest: BeaconServer,
     /// Further endpoints keep running.
     further: Mutex<Vec<BeaconServer>>,
@@ -129,13 +129,13 @@ pub(crate) struct BeaconServers {
 impl BeaconServers {
     /// Starts an honest endpoint.
     pub(crate) async fn start(chain: Arc<SandboxChain>) -> io::Result<Self> {
-        let beacon = Beacon::new(chain);
+        let beacon = SandboxBeaconChain::new(chain);
         let honest = beacon.serve(BeaconBehaviour::Honest).await?;
         Ok(Self { beacon, honest, further: Mutex::default() })
     }
 
-    pub(crate) fn publish(&self, chain: Arc<SandboxChain>) {
-        self.beacon.publish(chain);
+    pub(crate) fn follow_chain(&self, chain: Arc<SandboxChain>) {
+        self.beacon.follow_chain(chain);
     }
 
     pub(crate) fn checkpoint(&self) -> B256 {
@@ -143,12 +143,12 @@ impl BeaconServers {
     }
 
     /// The URL of the honest endpoint.
-    pub(crate) fn honest(&self) -> String {
+    pub(crate) fn honest_url(&self) -> String {
         self.honest.url()
     }
 
     /// Starts an endpoint that behaves like this, and returns its URL.
-    pub(crate) async fn further(&self, behaviour: BeaconBehaviour) -> io::Result<String> {
+    pub(crate) async fn start_endpoint(&self, behaviour: BeaconBehaviour) -> io::Result<String> {
         let server = self.beacon.serve(behaviour).await?;
         let url = server.url();
         self.further.lock().unwrap_or_else(PoisonError::into_inner).push(server);
@@ -156,7 +156,7 @@ impl BeaconServers {
     }
 }
 
-fn router(api: BeaconApi) -> Router {
+fn router(api: BeaconApiState) -> Router {
     let routes = Router::new()
         .route("/bootstrap/{root}", get(bootstrap))
         .route("/updates", get(updates))
@@ -167,8 +167,8 @@ fn router(api: BeaconApi) -> Router {
 
 /// What an endpoint answers.
 #[derive(Clone)]
-struct BeaconApi {
-    beacon: Beacon,
+struct BeaconApiState {
+    beacon: SandboxBeaconChain,
     behaviour: BeaconBehaviour,
 }
 
@@ -177,14 +177,14 @@ fn number(query: &str, key: &str) -> Option<u64> {
     form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == key)?.1.parse().ok()
 }
 
-async fn bootstrap(State(api): State<BeaconApi>, Path(root): Path<String>) -> Response {
+async fn bootstrap(State(api): State<BeaconApiState>, Path(root): Path<String>) -> Response {
     if api.behaviour == BeaconBehaviour::Silent {
         return pending().await;
     }
     api.answer(move |chain, _| chain.bootstrap(root.parse().ok()?).map(|found| found.to_json(FORK))).await
 }
 
-async fn updates(State(api): State<BeaconApi>, RawQuery(query): RawQuery) -> Response {
+async fn updates(State(api): State<BeaconApiState>, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     let (Some(first), Some(count)) = (number(&query, "start_period"), number(&query, "count")) else {
         return StatusCode::BAD_REQUEST.into_response();
@@ -197,15 +197,15 @@ async fn updates(State(api): State<BeaconApi>, RawQuery(query): RawQuery) -> Res
     .await
 }
 
-async fn finality_update(State(api): State<BeaconApi>) -> Response {
+async fn finality_update(State(api): State<BeaconApiState>) -> Response {
     api.answer_or_stall(|chain, behaviour, _| Some(chain.finality_update(behaviour).to_json(FORK))).await
 }
 
-async fn optimistic_update(State(api): State<BeaconApi>) -> Response {
+async fn optimistic_update(State(api): State<BeaconApiState>) -> Response {
     api.answer_or_stall(|chain, behaviour, _| Some(chain.optimistic_update(behaviour).to_json(FORK))).await
 }
 
-impl BeaconApi {
+impl BeaconApiState {
     async fn answer_or_stall(
         self,
         find: impl FnOnce(&mut BeaconChain, BeaconBehaviour, Timestamp) -> Option<Value> + Send + 'static,

@@ -14,7 +14,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 pub(super) const DOMAIN: &str = "sandbox.example";
 
 /// The certificates of the sandbox's servers, and the root that its clients trust.
-pub(super) struct Identity {
+pub(super) struct TlsIdentity {
     /// The authority's certificate. Its key is dropped, so it cannot sign anything else.
     pub(super) ca_pem: String,
     pub(super) tls: Arc<ServerConfig>,
@@ -23,14 +23,14 @@ pub(super) struct Identity {
 /// Creates an authority and one certificate for `hosts`, then drops the authority's key.
 ///
 /// The authority can vouch only for hosts below [`DOMAIN`], so that trusting it by mistake is harmless.
-pub(super) fn issue(hosts: &[&str]) -> Result<Identity, rcgen::Error> {
+pub(super) fn issue_certificates(hosts: &[&str]) -> Result<TlsIdentity, rcgen::Error> {
     let ca_key = KeyPair::generate()?;
     let ca = authority()?;
     let ca_pem = ca.self_signed(&ca_key)?.pem();
 
     let key = KeyPair::generate()?;
     let names: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-    let mut leaf = dated(CertificateParams::new(names)?);
+    let mut leaf = with_validity(CertificateParams::new(names)?);
     leaf.distinguished_name.push(DnType::CommonName, DOMAIN);
     leaf.use_authority_key_identifier_extension = true;
     leaf.key_usages.push(KeyUsagePurpose::DigitalSignature);
@@ -48,11 +48,11 @@ pub(super) fn issue(hosts: &[&str]) -> Result<Identity, rcgen::Error> {
         )
         .expect("certificate and key were made for each other");
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Identity { ca_pem, tls: Arc::new(tls) })
+    Ok(TlsIdentity { ca_pem, tls: Arc::new(tls) })
 }
 
 fn authority() -> Result<CertificateParams, rcgen::Error> {
-    let mut ca = dated(CertificateParams::new(Vec::new())?);
+    let mut ca = with_validity(CertificateParams::new(Vec::new())?);
     ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     ca.distinguished_name.push(DnType::CommonName, "clresolve sandbox, of no worth anywhere else");
     ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -64,7 +64,7 @@ fn authority() -> Result<CertificateParams, rcgen::Error> {
 }
 
 /// Valid from the start of last year to the end of next year, to tolerate a slightly wrong clock.
-fn dated(mut params: CertificateParams) -> CertificateParams {
+fn with_validity(mut params: CertificateParams) -> CertificateParams {
     let year = i32::from(Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).year());
     params.not_before = date_time_ymd(year - 1, 1, 1);
     params.not_after = date_time_ymd(year + 2, 1, 1);
@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn every_start_has_another_authority() {
-        let [one, two] = [issue(&["a.sandbox.example"]), issue(&["a.sandbox.example"])].map(Result::unwrap);
+        let [one, two] = [issue_certificates(&["a.sandbox.example"]), issue_certificates(&["a.sandbox.example"])]
+            .map(Result::unwrap);
         assert_ne!(one.ca_pem, two.ca_pem);
         assert!(!one.ca_pem.contains("PRIVATE"));
     }

@@ -5,17 +5,17 @@ use bytes::Bytes;
 use hyper::{Request, StatusCode};
 
 use crate::chain::SandboxChain;
-use crate::web::{self, Reply};
+use crate::web::{self, HostReaction};
 
 /// The gateway's host.
 pub(crate) const CCIP_HOST: &str = "ccip.sandbox.example";
 
 /// Answers `/MANNERS/SENDER/DATA`, or a POST to `/MANNERS` with both in its body (EIP-3668).
-pub(crate) fn answer(chain: &SandboxChain, request: &Request<()>, body: &Bytes) -> Reply {
+pub(crate) fn answer_ccip_request(chain: &SandboxChain, request: &Request<()>, body: &Bytes) -> HostReaction {
     let path = request.uri().path().trim_start_matches('/').trim_end_matches(".json");
     let mut parts = path.splitn(3, '/');
     let manners = parts.next().unwrap_or_default();
-    let posted: CcipRequest = serde_json::from_slice(body).unwrap_or_default();
+    let posted: CcipReadPostBody = serde_json::from_slice(body).unwrap_or_default();
     let sender = parts.next().unwrap_or(&posted.sender);
     let data = parts.next().unwrap_or(&posted.data);
     match manners {
@@ -25,15 +25,15 @@ pub(crate) fn answer(chain: &SandboxChain, request: &Request<()>, body: &Bytes) 
         "not-hex" => return web::json(Bytes::from_static(b"{\"data\": \"words\"}")),
         "endless" => return web::endless("application/json"),
         "redirect" => return web::redirect(&format!("https://{CCIP_HOST}/ok/{sender}/{data}")),
-        "drop" => return Reply::Drop,
-        "stall" => return Reply::Stall,
+        "drop" => return HostReaction::Drop,
+        "stall" => return HostReaction::Stall,
         _ => {}
     }
     let (Ok(sender), Ok(data)) = (sender.parse::<Address>(), hex::decode(data)) else {
         return web::html(StatusCode::BAD_REQUEST);
     };
-    match chain.answer(sender, &data) {
-        Ok(answer) if manners == "forged" => ccip_answer(&forged(&answer)),
+    match chain.answer_ccip_read(sender, &data) {
+        Ok(answer) if manners == "forged" => ccip_answer(&forge_signature(&answer)),
         Ok(answer) => ccip_answer(&answer),
         Err(_) => web::html(StatusCode::NOT_FOUND),
     }
@@ -41,17 +41,17 @@ pub(crate) fn answer(chain: &SandboxChain, request: &Request<()>, body: &Bytes) 
 
 /// Body of a POST to a CCIP-Read gateway.
 #[derive(Default, serde::Deserialize)]
-struct CcipRequest {
+struct CcipReadPostBody {
     sender: String,
     data: String,
 }
 
-fn ccip_answer(answer: &[u8]) -> Reply {
+fn ccip_answer(answer: &[u8]) -> HostReaction {
     web::json(Bytes::from(format!("{{\"data\": \"{}\"}}", hex::encode_prefixed(answer))))
 }
 
 /// `answer` with one byte changed in its signature, which is the last part and padded to whole words.
-fn forged(answer: &[u8]) -> Vec<u8> {
+fn forge_signature(answer: &[u8]) -> Vec<u8> {
     let mut bytes = answer.to_vec();
     let in_signature = bytes.len().saturating_sub(64);
     if let Some(byte) = bytes.get_mut(in_signature) {

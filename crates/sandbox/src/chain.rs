@@ -24,19 +24,19 @@ use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, EIP1186AccountProofResponse
 use jiff::Timestamp;
 use revm::context::BlockEnv;
 
-pub use self::builder::{BuildError, ChainBuilder, Custody, NameRegistration};
-pub use self::ensv2::Traces;
-pub use self::gateway::GatewayError;
-pub use self::resolver_kind::{HostileMode, ResolverKind};
+pub use self::builder::{ChainBuildError, ChainBuilder, CustodyContract, NameRegistration};
+pub use self::ensv2::Ensv1Remnant;
+pub use self::gateway::SandboxCcipGatewayError;
+pub use self::resolver_kind::{HostileResolverMode, ResolverKind};
 pub use self::rpc::{BindError, RpcFault, RpcServer};
 
 pub use self::evm::CHAIN_ID;
-use self::evm::{Accounts, Call, Executed, GAS_LIMIT, Rejected, Touched};
-use self::gateway::Gateway;
-use self::mined::Mined;
-pub(crate) use self::mined::hash as transaction_hash;
-use self::proofs::Tries;
-use clresolve_core::reading::Block;
+use self::evm::{AccessListOutcome, EvmAccounts, GAS_LIMIT, InvalidCallError, SandboxEvmCall, SandboxEvmOutcome};
+use self::gateway::SandboxCcipGateway;
+use self::mined::MinedTransaction;
+pub(crate) use self::mined::transaction_hash;
+use self::proofs::StateTries;
+use clresolve_core::reading::ChainBlock;
 
 /// The ENS registry.
 pub const REGISTRY: Address = address!("00000000000C2E074eC69A0dFb2997BA6C7d2e1e");
@@ -58,26 +58,26 @@ pub const IDENTITY_REGISTRY: Address = address!("8004A169FB4a3325136EB29fA0ceB6D
 /// An immutable chain of sealed blocks. [`ChainBuilder::build`] creates the next version.
 pub struct SandboxChain {
     /// Oldest first, numbered without gaps, never empty.
-    blocks: Vec<Arc<Sealed>>,
+    blocks: Vec<Arc<SealedBlock>>,
     /// Number of the newest block that is `finalized` and `safe`.
     finalized: u64,
-    gateway: Gateway,
+    gateway: SandboxCcipGateway,
 }
 
 impl SandboxChain {
     /// The block for the tags `finalized` and `safe`.
-    pub fn finalized(&self) -> Block {
-        self.number(self.finalized).expect("the builder finalizes sealed blocks only").summary()
+    pub fn finalized(&self) -> ChainBlock {
+        self.block_by_number(self.finalized).expect("the builder finalizes sealed blocks only").summary()
     }
 
     /// The block for the tag `latest`.
-    pub fn latest(&self) -> Block {
+    pub fn latest(&self) -> ChainBlock {
         self.newest().summary()
     }
 
     /// Block 0, which identifies a chain.
-    pub fn genesis(&self) -> Block {
-        self.number(0).expect("the builder begins with block 0").summary()
+    pub fn genesis(&self) -> ChainBlock {
+        self.block_by_number(0).expect("the builder begins with block 0").summary()
     }
 
     /// The response of the CCIP-Read gateway of every [`ResolverKind::Offchain`] name to `data` for `sender`
@@ -85,7 +85,7 @@ impl SandboxChain {
     ///
     /// # Errors
     /// `data` is not a request that such a resolver sends.
-    pub fn answer(&self, sender: Address, data: &[u8]) -> Result<Bytes, GatewayError> {
+    pub fn answer_ccip_read(&self, sender: Address, data: &[u8]) -> Result<Bytes, SandboxCcipGatewayError> {
         self.gateway.answer(sender, data, self.newest().header.timestamp)
     }
 
@@ -94,8 +94,8 @@ impl SandboxChain {
         let newest = self.newest();
         let timestamp = U256::from(u64::try_from(time.as_second()).unwrap_or_default());
         let block = BlockEnv { timestamp, ..newest.environment() };
-        let call = Call { from: Address::ZERO, to, data, gas: GAS_LIMIT };
-        matches!(newest.state.call(block, call), Ok(Executed::Returned(_)))
+        let call = SandboxEvmCall { from: Address::ZERO, to, data, gas: GAS_LIMIT };
+        matches!(newest.state.call(block, call), Ok(SandboxEvmOutcome::Returned(_)))
     }
 
     /// The header and the hash of the block for the tag `latest`.
@@ -115,27 +115,33 @@ impl SandboxChain {
         last.expect("block 0 is final, and its time is 0").hashed_header()
     }
 
-    fn newest(&self) -> &Sealed {
+    fn newest(&self) -> &SealedBlock {
         self.blocks.last().expect("ChainBuilder::build refuses a chain without blocks")
     }
 
     /// The newest block up to `last` that contains a matching transaction, and the transaction's index.
-    fn mined(&self, last: u64, is_wanted: impl Fn(&Mined) -> bool) -> Option<(&Sealed, usize)> {
+    fn find_transaction(
+        &self,
+        last: u64,
+        is_wanted: impl Fn(&MinedTransaction) -> bool,
+    ) -> Option<(&SealedBlock, usize)> {
         let mut blocks = self.blocks.iter().rev().filter(|block| block.header.number <= last);
         blocks.find_map(|block| Some((&**block, block.transactions.iter().rposition(&is_wanted)?)))
     }
 
-    fn number(&self, number: u64) -> Option<&Sealed> {
+    fn block_by_number(&self, number: u64) -> Option<&SealedBlock> {
         let first = self.blocks.first()?.header.number;
         let index = usize::try_from(number.checked_sub(first)?).ok()?;
         self.blocks.get(index).map(Arc::as_ref)
     }
 
-    fn block(&self, id: BlockId) -> Option<&Sealed> {
+    fn block(&self, id: BlockId) -> Option<&SealedBlock> {
         match id {
             BlockId::Hash(hash) => self.blocks.iter().find(|b| b.hash == hash.block_hash).map(Arc::as_ref),
-            BlockId::Number(BlockNumberOrTag::Number(number)) => self.number(number),
-            BlockId::Number(BlockNumberOrTag::Finalized | BlockNumberOrTag::Safe) => self.number(self.finalized),
+            BlockId::Number(BlockNumberOrTag::Number(number)) => self.block_by_number(number),
+            BlockId::Number(BlockNumberOrTag::Finalized | BlockNumberOrTag::Safe) => {
+                self.block_by_number(self.finalized)
+            }
             BlockId::Number(BlockNumberOrTag::Latest | BlockNumberOrTag::Pending) => Some(self.newest()),
             BlockId::Number(BlockNumberOrTag::Earliest) => self.blocks.first().map(Arc::as_ref),
         }
@@ -143,17 +149,17 @@ impl SandboxChain {
 }
 
 /// A block and the state after it.
-struct Sealed {
+struct SealedBlock {
     header: Header,
     hash: B256,
-    state: Accounts,
-    transactions: Vec<Mined>,
+    state: EvmAccounts,
+    transactions: Vec<MinedTransaction>,
     /// Built when the first proof is requested.
-    tries: OnceLock<Tries>,
+    tries: OnceLock<StateTries>,
 }
 
-impl Sealed {
-    fn new(header: Header, state: Accounts, transactions: Vec<Mined>) -> Self {
+impl SealedBlock {
+    fn new(header: Header, state: EvmAccounts, transactions: Vec<MinedTransaction>) -> Self {
         Self { hash: header.hash_slow(), header, state, transactions, tries: OnceLock::new() }
     }
 
@@ -165,25 +171,25 @@ impl Sealed {
         self.transactions.iter().flat_map(|mined| &mined.logs)
     }
 
-    fn summary(&self) -> Block {
+    fn summary(&self) -> ChainBlock {
         let seconds = i64::try_from(self.header.timestamp).unwrap_or(i64::MAX);
-        Block {
+        ChainBlock {
             number: self.header.number,
             hash: self.hash,
             timestamp: Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX),
         }
     }
 
-    fn call(&self, call: Call) -> Result<Executed, Rejected> {
+    fn call(&self, call: SandboxEvmCall) -> Result<SandboxEvmOutcome, InvalidCallError> {
         self.state.call(self.environment(), call)
     }
 
-    fn touched(&self, call: Call) -> Result<Touched, Rejected> {
-        self.state.touched(self.environment(), call)
+    fn create_access_list(&self, call: SandboxEvmCall) -> Result<AccessListOutcome, InvalidCallError> {
+        self.state.create_access_list(self.environment(), call)
     }
 
     fn prove(&self, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
-        self.tries.get_or_init(|| Tries::new(&self.state)).prove(&self.state, address, slots)
+        self.tries.get_or_init(|| StateTries::new(&self.state)).prove(&self.state, address, slots)
     }
 
     /// The block environment for contracts, from its header.

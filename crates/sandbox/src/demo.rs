@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use crate::chain::{DOLLAR, SandboxChain};
 use crate::keys::{payee, stranger};
 use crate::purchase::settlement_call;
-use crate::seller::{entry, terms};
+use crate::seller::{terms, terms_entry};
 
 /// The verb that both sellers sell.
 const VERB: &str = "summarize";
@@ -45,7 +45,7 @@ impl DemoSellers {
         let address = listener.local_addr()?;
         let mut router = Router::new();
         for (path, pay_to) in [(HONEST_PATH, payee()), (LYING_PATH, stranger())] {
-            let seller = Seller { url: format!("http://{address}{path}"), pay_to, chain: Arc::clone(chain) };
+            let seller = DemoSeller { url: format!("http://{address}{path}"), pay_to, chain: Arc::clone(chain) };
             // Executes the payment in the EVM, which must not block the daemon of the same process.
             let answer = move |headers: HeaderMap| async move {
                 let answered = tokio::task::spawn_blocking(move || seller.answer(&headers)).await;
@@ -61,12 +61,12 @@ impl DemoSellers {
     }
 
     /// The URL of the seller that demands payment to the address that names publish.
-    pub fn honest(&self) -> String {
+    pub fn honest_url(&self) -> String {
         format!("http://{}{HONEST_PATH}", self.address)
     }
 
     /// The URL of the seller that demands payment to an address that no name publishes.
-    pub fn lying(&self) -> String {
+    pub fn lying_url(&self) -> String {
         format!("http://{}{LYING_PATH}", self.address)
     }
 }
@@ -78,13 +78,13 @@ impl Drop for DemoSellers {
 }
 
 #[derive(Clone)]
-struct Seller {
+struct DemoSeller {
     url: String,
     pay_to: Address,
     chain: Arc<SandboxChain>,
 }
 
-impl Seller {
+impl DemoSeller {
     fn answer(&self, headers: &HeaderMap) -> Response {
         let Some(payment) = headers.get("payment-signature") else {
             return self.demand("PAYMENT-SIGNATURE header is required");
@@ -98,7 +98,7 @@ impl Seller {
 
     /// The terms, in the header for x402 clients, and in the body for people.
     fn demand(&self, error: &str) -> Response {
-        let mut terms = terms(&self.url, VERB, &[entry(self.pay_to)], json!({}));
+        let mut terms = terms(&self.url, VERB, &[terms_entry(self.pay_to)], json!({}));
         terms["error"] = error.into();
         let header = [("payment-required", STANDARD.encode(terms.to_string()))];
         (StatusCode::PAYMENT_REQUIRED, header, Json(terms)).into_response()
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn status(chain: Arc<SandboxChain>, pay_to: Address, payment: &str) -> StatusCode {
-        let seller = Seller { url: "http://127.0.0.1/honest/summarize".to_owned(), pay_to, chain };
+        let seller = DemoSeller { url: "http://127.0.0.1/honest/summarize".to_owned(), pay_to, chain };
         seller
             .answer(&HeaderMap::from_iter([("payment-signature".parse().unwrap(), payment.parse().unwrap())]))
             .status()

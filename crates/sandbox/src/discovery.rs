@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use clresolve_ipfs::ContentId;
-use clresolve_ipfs::build::{self, Blocks};
+use clresolve_ipfs::build::{self, BlocksByCid};
 
-use super::web::{Document, Manners};
+use super::web::{ServedFile, WebServerBehaviour};
 
 macro_rules! card {
     ($name:literal) => {
@@ -59,28 +59,28 @@ const CARDS: [(&str, &str, &str); 12] = [
 ];
 
 /// The IPFS directory of that manifest.
-pub(super) fn registry() -> (ContentId, Blocks) {
+pub(super) fn registry() -> (ContentId, BlocksByCid) {
     let files = BTreeMap::from([("meta/manifest.json".to_owned(), Bytes::from_static(REGISTRY.as_bytes()))]);
-    build::tree(&files, build::Layout::default())
+    build::build_tree(&files, build::DagLayout::default())
 }
 
 /// Every document of these hosts. `card_of` returns the card of a name, if the sandbox has it.
-pub(super) fn documents(card_of: impl Fn(&str) -> Option<Bytes>) -> Vec<(&'static str, &'static str, Document)> {
+pub(super) fn documents(card_of: impl Fn(&str) -> Option<Bytes>) -> Vec<(&'static str, &'static str, ServedFile)> {
     let well = |(host, path, text): &(&'static str, &'static str, &'static str)| {
-        (*host, *path, Document::well(Bytes::from_static(text.as_bytes())))
+        (*host, *path, ServedFile::served_correctly(Bytes::from_static(text.as_bytes())))
     };
     let badly = |path, manners| {
         let body = Bytes::from_static(card!("a2a").as_bytes());
-        ("hostile.sandbox.example", path, Document { manners, other: body.clone(), body })
+        ("hostile.sandbox.example", path, ServedFile { manners, other: body.clone(), body })
     };
     let mut documents: Vec<_> = CARDS.iter().map(well).collect();
     let registration = if card_of(TWO_AGENTS).is_some() { card!("registration-of-two") } else { card!("registration") };
-    let registration = Document::well(Bytes::from_static(registration.as_bytes()));
+    let registration = ServedFile::served_correctly(Bytes::from_static(registration.as_bytes()));
     documents.push(("cards.sandbox.example", "/.well-known/agent-registration.json", registration));
-    documents.extend(card_of(NAME).map(|card| (COMMANDLAYER, CARD, Document::well(card))));
-    documents.push(badly(CARD, Manners::Redirect("https://127.0.0.1/card.json".to_owned())));
-    documents.push(badly(OLDER_CARD, Manners::Oversize));
-    documents.push(badly("/.well-known/agent-cards-v1.0.0.json", Manners::Html));
+    documents.extend(card_of(NAME).map(|card| (COMMANDLAYER, CARD, ServedFile::served_correctly(card))));
+    documents.push(badly(CARD, WebServerBehaviour::Redirect("https://127.0.0.1/card.json".to_owned())));
+    documents.push(badly(OLDER_CARD, WebServerBehaviour::Oversize));
+    documents.push(badly("/.well-known/agent-cards-v1.0.0.json", WebServerBehaviour::Html));
     documents
 }
 

@@ -8,9 +8,9 @@ use hyper::header::ACCEPT;
 use hyper::{Request, StatusCode};
 use serde::Deserialize;
 
-use super::web::{self, Reply};
-use clresolve_ipfs::build::{self, Blocks};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkError};
+use super::web::{self, HostReaction};
+use clresolve_ipfs::build::{self, BlocksByCid};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError};
 
 /// Media type of one block.
 const RAW: &str = "application/vnd.ipld.raw";
@@ -21,7 +21,7 @@ const CAR: &str = "application/vnd.ipld.car";
 /// How a gateway responds to requests for existing blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum GatewayManners {
+pub enum IpfsGatewayBehaviour {
     /// The correct blocks.
     #[default]
     Ok,
@@ -59,7 +59,7 @@ pub enum GatewayManners {
     Stall,
 }
 
-impl GatewayManners {
+impl IpfsGatewayBehaviour {
     /// Every kind, with the statuses that scenarios use.
     pub const ALL: [Self; 19] = [
         Self::Ok,
@@ -85,7 +85,7 @@ impl GatewayManners {
 }
 
 /// The label of the gateway's host.
-impl fmt::Display for GatewayManners {
+impl fmt::Display for IpfsGatewayBehaviour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ok => f.write_str("ok"),
@@ -111,47 +111,51 @@ impl fmt::Display for GatewayManners {
 
 /// The blocks of a sandbox, and the faults of some blocks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Store {
-    blocks: Blocks,
+pub(crate) struct SandboxBlockStore {
+    blocks: BlocksByCid,
     /// Blocks to which every gateway responds in this way.
-    manners: HashMap<ContentId, GatewayManners>,
+    manners: HashMap<ContentId, IpfsGatewayBehaviour>,
 }
 
-impl Store {
+impl SandboxBlockStore {
     /// Adds blocks to which every gateway responds in this way.
-    pub(crate) fn add(&mut self, blocks: Blocks, manners: GatewayManners) {
-        if manners != GatewayManners::Ok {
+    pub(crate) fn add(&mut self, blocks: BlocksByCid, manners: IpfsGatewayBehaviour) {
+        if manners != IpfsGatewayBehaviour::Ok {
             self.manners.extend(blocks.keys().map(|cid| (*cid, manners)));
         }
         self.blocks.extend(blocks);
     }
 
     /// The response of a gateway with `manners` to a request below `/ipfs/`.
-    pub(crate) fn answer(&self, manners: GatewayManners, request: &Request<()>) -> Reply {
-        let Some((cid, path)) = asked_for(request.uri().path()) else { return web::html(StatusCode::BAD_REQUEST) };
+    pub(crate) fn answer(&self, manners: IpfsGatewayBehaviour, request: &Request<()>) -> HostReaction {
+        let Some((cid, path)) = parse_ipfs_path(request.uri().path()) else {
+            return web::html(StatusCode::BAD_REQUEST);
+        };
         let own = self.manners.get(&cid).copied();
-        let manners = if manners == GatewayManners::Ok { own.unwrap_or_default() } else { manners };
+        let manners = if manners == IpfsGatewayBehaviour::Ok { own.unwrap_or_default() } else { manners };
         let raw = match format(request) {
-            Some(Format::Raw) if path.is_empty() => true,
-            Some(Format::Car) => false,
+            Some(IpfsResponseFormat::Raw) if path.is_empty() => true,
+            Some(IpfsResponseFormat::Car) => false,
             _ => return web::html(StatusCode::NOT_ACCEPTABLE),
         };
         match manners {
-            GatewayManners::Missing => return web::html(StatusCode::NOT_FOUND),
-            GatewayManners::Html => return web::html(StatusCode::OK),
-            GatewayManners::Endless => return web::endless(if raw { RAW } else { CAR }),
-            GatewayManners::Empty => return web::bytes(if raw { RAW } else { CAR }, Bytes::new()),
-            GatewayManners::Redirect => return web::redirect("https://cards.sandbox.example/elsewhere"),
-            GatewayManners::Status(code) => {
+            IpfsGatewayBehaviour::Missing => return web::html(StatusCode::NOT_FOUND),
+            IpfsGatewayBehaviour::Html => return web::html(StatusCode::OK),
+            IpfsGatewayBehaviour::Endless => return web::endless(if raw { RAW } else { CAR }),
+            IpfsGatewayBehaviour::Empty => return web::bytes(if raw { RAW } else { CAR }, Bytes::new()),
+            IpfsGatewayBehaviour::Redirect => return web::redirect("https://cards.sandbox.example/elsewhere"),
+            IpfsGatewayBehaviour::Status(code) => {
                 return web::html(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
             }
-            GatewayManners::Drop => return Reply::Drop,
-            GatewayManners::Stall => return Reply::Stall,
-            GatewayManners::WithoutLeaves if raw && cid.is_raw() => {
+            IpfsGatewayBehaviour::Drop => return HostReaction::Drop,
+            IpfsGatewayBehaviour::Stall => return HostReaction::Stall,
+            IpfsGatewayBehaviour::WithoutLeaves if raw && cid.is_raw() => {
                 return web::html(StatusCode::SERVICE_UNAVAILABLE);
             }
-            GatewayManners::RawOnly if !raw => return web::html(StatusCode::NOT_ACCEPTABLE),
-            GatewayManners::CarOnly | GatewayManners::Partial | GatewayManners::EndlessTail if raw => {
+            IpfsGatewayBehaviour::RawOnly if !raw => return web::html(StatusCode::NOT_ACCEPTABLE),
+            IpfsGatewayBehaviour::CarOnly | IpfsGatewayBehaviour::Partial | IpfsGatewayBehaviour::EndlessTail
+                if raw =>
+            {
                 return web::html(StatusCode::NOT_ACCEPTABLE);
             }
             _ => {}
@@ -159,42 +163,42 @@ impl Store {
         if raw { self.block(manners, &cid) } else { self.car(manners, cid, &path) }
     }
 
-    fn block(&self, manners: GatewayManners, cid: &ContentId) -> Reply {
+    fn block(&self, manners: IpfsGatewayBehaviour, cid: &ContentId) -> HostReaction {
         let Some(block) = self.get(cid) else { return web::html(StatusCode::NOT_FOUND) };
         match manners {
-            GatewayManners::Lie => web::bytes(RAW, changed(block)),
-            GatewayManners::Stranger => web::bytes(RAW, Bytes::from_static(b"something else")),
-            GatewayManners::Truncated => web::truncated(RAW, block),
+            IpfsGatewayBehaviour::Lie => web::bytes(RAW, changed(block)),
+            IpfsGatewayBehaviour::Stranger => web::bytes(RAW, Bytes::from_static(b"something else")),
+            IpfsGatewayBehaviour::Truncated => web::truncated(RAW, block),
             _ => web::bytes(RAW, block.clone()),
         }
     }
 
-    fn car(&self, manners: GatewayManners, root: ContentId, path: &ContentPath) -> Reply {
-        let Some(mut blocks) = self.along(root, path) else { return web::html(StatusCode::NOT_FOUND) };
+    fn car(&self, manners: IpfsGatewayBehaviour, root: ContentId, path: &ContentPath) -> HostReaction {
+        let Some(mut blocks) = self.blocks_along_path(root, path) else { return web::html(StatusCode::NOT_FOUND) };
         match manners {
-            GatewayManners::Lie => blocks.iter_mut().for_each(|(_, block)| *block = changed(block)),
-            GatewayManners::Stranger => {
+            IpfsGatewayBehaviour::Lie => blocks.iter_mut().for_each(|(_, block)| *block = changed(block)),
+            IpfsGatewayBehaviour::Stranger => {
                 let stranger = Bytes::from_static(b"something else");
-                blocks = vec![(ContentId::raw_of(&stranger), stranger)];
+                blocks = vec![(ContentId::from_raw_block(&stranger), stranger)];
             }
-            GatewayManners::Partial => blocks.truncate(blocks.len() / 2),
-            GatewayManners::WithoutLeaves => blocks.retain(|(cid, _)| !cid.is_raw()),
+            IpfsGatewayBehaviour::Partial => blocks.truncate(blocks.len() / 2),
+            IpfsGatewayBehaviour::WithoutLeaves => blocks.retain(|(cid, _)| !cid.is_raw()),
             _ => {}
         }
-        let car = Bytes::from(build::car(&root, blocks.iter().map(|(cid, block)| (cid, block))));
+        let car = Bytes::from(build::write_car(&root, blocks.iter().map(|(cid, block)| (cid, block))));
         match manners {
-            GatewayManners::Truncated => web::truncated(CAR, &car),
-            GatewayManners::EndlessTail => web::endless_after(CAR, car),
+            IpfsGatewayBehaviour::Truncated => web::truncated(CAR, &car),
+            IpfsGatewayBehaviour::EndlessTail => web::endless_after(CAR, car),
             _ => web::bytes(CAR, car),
         }
     }
 
     /// The blocks from `root` along `path` to the end of the file there, as in `dag-scope=entity`. `None` if the path
     /// does not exist or the first block is missing.
-    fn along(&self, root: ContentId, path: &ContentPath) -> Option<Vec<(ContentId, Bytes)>> {
-        let mut walk = Walk::new(root, path, Budget::cat());
+    fn blocks_along_path(&self, root: ContentId, path: &ContentPath) -> Option<Vec<(ContentId, Bytes)>> {
+        let mut walk = DagWalk::new(root, path, DagWalkBudget::for_cat());
         let mut blocks = Vec::new();
-        while let Some(cid) = walk.wanted().copied() {
+        while let Some(cid) = walk.wanted_block().copied() {
             let Some(block) = self.get(&cid) else { break };
             blocks.push((cid, block.clone()));
             if walk.supply(block.clone()).is_err() {
@@ -202,7 +206,7 @@ impl Store {
             }
         }
         match walk.finish() {
-            Err(WalkError::NotFound { .. }) => None,
+            Err(DagWalkError::NotFound { .. }) => None,
             _ if blocks.is_empty() => None,
             _ => Some(blocks),
         }
@@ -214,26 +218,26 @@ impl Store {
 }
 
 /// The content in a URL path `/ipfs/CID` or `/ipfs/CID/path`.
-fn asked_for(path: &str) -> Option<(ContentId, ContentPath)> {
+fn parse_ipfs_path(path: &str) -> Option<(ContentId, ContentPath)> {
     let (cid, path) = path.strip_prefix("/ipfs/").map(|rest| rest.split_once('/').unwrap_or((rest, "")))?;
     Some((ContentId::parse(cid).ok()?, ContentPath::parse(path.trim_end_matches('/')).ok()?))
 }
 
-enum Format {
+enum IpfsResponseFormat {
     Raw,
     Car,
 }
 
 /// The format in the query or, if there is none, in the `Accept` header.
-fn format(request: &Request<()>) -> Option<Format> {
+fn format(request: &Request<()>) -> Option<IpfsResponseFormat> {
     let query: BTreeMap<_, _> = url::form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes()).collect();
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     match query.get("format").map(AsRef::as_ref) {
-        Some("raw") => Some(Format::Raw),
-        Some("car") => Some(Format::Car),
+        Some("raw") => Some(IpfsResponseFormat::Raw),
+        Some("car") => Some(IpfsResponseFormat::Car),
         Some(_) => None,
-        None if accept.starts_with(CAR) => Some(Format::Car),
-        None if accept.starts_with(RAW) => Some(Format::Raw),
+        None if accept.starts_with(CAR) => Some(IpfsResponseFormat::Car),
+        None if accept.starts_with(RAW) => Some(IpfsResponseFormat::Raw),
         None => None,
     }
 }

@@ -1,9 +1,9 @@
 //! The sandbox: a chain with a beacon chain, web hosts and IPFS gateways in this process, for a first try and for
 //! tests.
 //!
-//! [`World`] runs it. [`agents`] defines the names that the program shows. All servers listen on 127.0.0.1 only. Each
-//! start creates a new certificate authority, and the chain has its own ID. A verdict of the sandbox therefore cannot
-//! be mistaken for a real one.
+//! [`RunningSandbox`] runs it. [`agents`] defines the names that the program shows. All servers listen on 127.0.0.1
+//! only. Each start creates a new certificate authority, and the chain has its own ID. A verdict of the sandbox
+//! therefore cannot be mistaken for a real one.
 
 pub mod agents;
 pub mod beacon;
@@ -30,6 +30,9 @@ pub mod world;
 mod tests;
 
 pub use self::chain::{CHAIN_ID, UNIVERSAL_RESOLVER};
-pub use self::gateway::GatewayManners;
-pub use self::web::Manners;
-pub use self::world::{At, ChainState, Counts, MAX_HEAD_AGE, Manifest, World, WorldError};
+pub use self::gateway::IpfsGatewayBehaviour;
+pub use self::web::WebServerBehaviour;
+pub use self::world::{
+    MAX_HEAD_AGE, RunningSandbox, SandboxError, SandboxManifest, SandboxRequestCounts, SandboxUpstream,
+    ServedChainState,
+};

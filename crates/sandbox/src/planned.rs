@@ -4,25 +4,25 @@ use std::collections::BTreeSet;
 
 use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
-use clresolve_core::records::Key;
+use clresolve_core::records::RecordKey;
 
 use super::chain::NameRegistration;
 use super::published::CARDS_HOST;
-use super::spec::{PlannedCard, Spec, SpecError};
-use super::web::Document;
+use super::spec::{PlannedCard, SandboxSpec, SandboxSpecError};
+use super::web::ServedFile;
 
 /// Registrations of the cards' names with their records, and of owners' names that the sandbox does not have yet. The
 /// account `publisher` holds all of them.
 ///
 /// # Errors
 /// If a card's name already exists in the sandbox, or if the web host does not serve the card's URL.
-pub(crate) fn registrations(spec: &Spec, publisher: Address) -> Result<Vec<NameRegistration>, SpecError> {
+pub(crate) fn registrations(spec: &SandboxSpec, publisher: Address) -> Result<Vec<NameRegistration>, SandboxSpecError> {
     let own = spec.agents.iter().map(|agent| &agent.name).chain(spec.names.iter().map(|plain| &plain.name));
     let mut taken: BTreeSet<&str> = own.map(String::as_str).collect();
     let mut paths = BTreeSet::new();
     let mut registrations = Vec::new();
     for card in cards(spec) {
-        let error = |detail: String| SpecError { agent: card.name.clone(), detail };
+        let error = |detail: String| SandboxSpecError { agent: card.name.clone(), detail };
         let name = EnsName::parse(&card.name).map_err(|invalid| error(invalid.to_string()))?;
         if !taken.insert(&card.name) {
             return Err(error("the sandbox already has a card of this name".to_owned()));
@@ -36,7 +36,7 @@ pub(crate) fn registrations(spec: &Spec, publisher: Address) -> Result<Vec<NameR
         let texts = card.records.clone();
         registrations.push(NameRegistration { texts, ..NameRegistration::new(name, publisher) });
     }
-    for owner in cards(spec).filter_map(|card| card.records.get(Key::Owner.as_str())) {
+    for owner in cards(spec).filter_map(|card| card.records.get(RecordKey::Owner.as_str())) {
         // A text that is not a name proves no owner, which the verdict reports.
         if let Ok(name) = EnsName::parse(owner)
             && name.as_str() == owner
@@ -48,17 +48,17 @@ pub(crate) fn registrations(spec: &Spec, publisher: Address) -> Result<Vec<NameR
     Ok(registrations)
 }
 
-pub(crate) fn documents(spec: &Spec) -> impl Iterator<Item = ((String, String), Document)> {
+pub(crate) fn documents(spec: &SandboxSpec) -> impl Iterator<Item = ((String, String), ServedFile)> {
     let at = |card: &PlannedCard| Some((CARDS_HOST.to_owned(), url_path(card)?.to_owned()));
-    cards(spec).filter_map(move |card| Some((at(card)?, Document::well(card.card.clone()))))
+    cards(spec).filter_map(move |card| Some((at(card)?, ServedFile::served_correctly(card.card.clone()))))
 }
 
-fn cards(spec: &Spec) -> impl Iterator<Item = &PlannedCard> {
+fn cards(spec: &SandboxSpec) -> impl Iterator<Item = &PlannedCard> {
     spec.planned.iter().flat_map(|publication| &publication.cards)
 }
 
 /// The path of the URL in `cl.agentcard`. `None` if its host is not [`CARDS_HOST`].
 fn url_path(card: &PlannedCard) -> Option<&str> {
-    let url = card.records.get(Key::Agentcard.as_str())?;
+    let url = card.records.get(RecordKey::Agentcard.as_str())?;
     url.strip_prefix("https://")?.strip_prefix(CARDS_HOST).filter(|path| path.starts_with('/'))
 }

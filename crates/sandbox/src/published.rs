@@ -1,41 +1,42 @@
-//! What an agent of a [`Spec`](super::spec::Spec) publishes: the bytes of its card, the card's blocks and the records.
+//! What an agent of a [`SandboxSpec`](super::spec::SandboxSpec) publishes: the bytes of its card, the card's blocks and
+//! the records.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::schemas::Schemas;
-use super::spec::{Agent, CardEdit, Encoding, Layout, Replacement, SpecError};
-use super::web::Manners;
+use super::schemas::SandboxSchemas;
+use super::spec::{AgentSpec, CardEdit, IpfsCardLayout, SandboxSpecError, TextEncoding, TextReplacement};
+use super::web::WebServerBehaviour;
 use clresolve_core::digest::Digest;
 use clresolve_ipfs::ContentId;
-use clresolve_ipfs::build::{self, Blocks, Dag, Fanout};
+use clresolve_ipfs::build::{self, BlocksByCid, DagBuilder, HamtFanout};
 
 /// Host of every card, unless a record says otherwise.
 pub(crate) const CARDS_HOST: &str = "cards.sandbox.example";
 
 #[derive(Clone, Debug)]
-pub(crate) struct Published {
+pub(crate) struct PublishedAgent {
     pub(crate) url_path: String,
     pub(crate) card: Bytes,
     /// Another version of the card.
     pub(crate) other: Bytes,
     /// How the card is served, with placeholders filled in.
-    pub(crate) web: Manners,
-    pub(crate) blocks: Blocks,
+    pub(crate) web: WebServerBehaviour,
+    pub(crate) blocks: BlocksByCid,
     /// The records that are set.
     pub(crate) records: BTreeMap<String, String>,
     /// The records that differ in the newest block. An empty value means that the record is not set.
     pub(crate) latest: BTreeMap<String, String>,
 }
 
-impl Agent {
-    pub(crate) fn publish(&self, schemas: &Schemas) -> Result<Published, SpecError> {
+impl AgentSpec {
+    pub(crate) fn publish(&self, schemas: &SandboxSchemas) -> Result<PublishedAgent, SandboxSpecError> {
         let good = self.good_card(schemas);
         let class = self.class.as_str();
         let url_path = format!("/agents/v1.0.0/{class}/{}.json", self.name);
-        let mut fill = Fill::new(&[
+        let mut fill = PlaceholderValues::new(&[
             ("name", &self.name),
             ("label", self.label()),
             ("class", class),
@@ -47,12 +48,12 @@ impl Agent {
             ("schemas.receipt.sha256", &schemas.receipt_digest(self.class, self.verb())),
         ]);
 
-        let members = self.card.members(&good, &fill);
-        let card = self.card.bytes(&members, &fill).map_err(|detail| self.error(detail))?;
+        let members = self.card.edit_members(&good, &fill);
+        let card = self.card.edit_bytes(&members, &fill).map_err(|detail| self.error(detail))?;
         let mut other_good = good;
         other_good.insert("description".to_owned(), json!("Another version of this card."));
-        let other_members = self.other.members(&other_good, &fill);
-        let other = self.other.bytes(&other_members, &fill).map_err(|detail| self.error(detail))?;
+        let other_members = self.other.edit_members(&other_good, &fill);
+        let other = self.other.edit_bytes(&other_members, &fill).map_err(|detail| self.error(detail))?;
 
         let (stored, stored_other) = (self.store(&card), self.store(&other));
         fill.add("", &stored, &card);
@@ -61,19 +62,19 @@ impl Agent {
         blocks.extend(stored_other.blocks);
 
         let mut records = self.good_records(&members, &fill, schemas);
-        records.extend(self.records.iter().map(|(key, value)| (key.clone(), fill.text(value))));
+        records.extend(self.records.iter().map(|(key, value)| (key.clone(), fill.fill_text(value))));
         records.retain(|_, value| !value.is_empty());
-        let latest = self.latest.iter().map(|(key, value)| (key.clone(), fill.text(value))).collect();
+        let latest = self.latest.iter().map(|(key, value)| (key.clone(), fill.fill_text(value))).collect();
         let web = match &self.web {
-            Manners::Redirect(to) => Manners::Redirect(fill.text(to)),
+            WebServerBehaviour::Redirect(to) => WebServerBehaviour::Redirect(fill.fill_text(to)),
             other => other.clone(),
         };
-        Ok(Published { url_path, card, other, web, blocks, records, latest })
+        Ok(PublishedAgent { url_path, card, other, web, blocks, records, latest })
     }
 
-    fn good_card(&self, schemas: &Schemas) -> Map<String, Value> {
+    fn good_card(&self, schemas: &SandboxSchemas) -> Map<String, Value> {
         let (class, verb) = (self.class.as_str(), self.verb());
-        let bound = schemas.bound(self.class, verb);
+        let bound = schemas.verb_locations(self.class, verb);
         let card = json!({
             "$schema": "https://commandlayer.org/agent-cards/schemas/v1.0.0/_shared/agent.card.base.schema.json",
             "$id": format!("https://{CARDS_HOST}/agents/v1.0.0/{class}/{}.json", self.name),
@@ -105,7 +106,12 @@ impl Agent {
         members
     }
 
-    fn good_records(&self, card: &Map<String, Value>, fill: &Fill, schemas: &Schemas) -> BTreeMap<String, String> {
+    fn good_records(
+        &self,
+        card: &Map<String, Value>,
+        fill: &PlaceholderValues,
+        schemas: &SandboxSchemas,
+    ) -> BTreeMap<String, String> {
         let member = |key: &str, otherwise: String| match card.get(key) {
             Some(Value::String(text)) if !text.trim().is_empty() => text.clone(),
             _ => otherwise,
@@ -114,10 +120,10 @@ impl Agent {
         let mirror = if fill.get("path").is_empty() { "ipfs://{cid}" } else { "ipfs://{cid}/{path}" };
         let mut records = BTreeMap::from([
             ("cl.entry".to_owned(), member("entry", entry)),
-            ("cl.agentcard".to_owned(), fill.text("{url}")),
-            ("cl.cid.agentcard".to_owned(), fill.text("{cid}")),
-            ("cl.agentcard.mirror.ipfs".to_owned(), fill.text(mirror)),
-            ("cl.checksum.agentcard".to_owned(), fill.text("sha256:{sha256}")),
+            ("cl.agentcard".to_owned(), fill.fill_text("{url}")),
+            ("cl.cid.agentcard".to_owned(), fill.fill_text("{cid}")),
+            ("cl.agentcard.mirror.ipfs".to_owned(), fill.fill_text(mirror)),
+            ("cl.checksum.agentcard".to_owned(), fill.fill_text("sha256:{sha256}")),
             ("cl.owner".to_owned(), member("owner", self.owner.clone())),
         ]);
         if self.schema_records {
@@ -127,19 +133,19 @@ impl Agent {
     }
 
     /// Stores `card` in IPFS with this layout.
-    fn store(&self, card: &Bytes) -> Stored {
+    fn store(&self, card: &Bytes) -> StoredCard {
         let path = format!("agents/v1.0.0/{}/{}.json", self.class.as_str(), self.name);
-        let small = build::Layout { chunk: SMALL_CHUNK, ..build::Layout::default() };
-        let sharded = build::Layout { shard_above: 4, fanout: Fanout::SMALLEST, ..build::Layout::default() };
-        let mut dag = Dag::default();
+        let small = build::DagLayout { chunk: SMALL_CHUNK, ..build::DagLayout::default() };
+        let sharded = build::DagLayout { shard_above: 4, fanout: HamtFanout::SMALLEST, ..build::DagLayout::default() };
+        let mut dag = DagBuilder::default();
         match self.layout {
-            Layout::Raw => Stored::file(dag.raw(card.clone()).cid, dag.into_blocks()),
-            Layout::File => Stored::file(dag.file(card, SMALL_CHUNK).cid, dag.into_blocks()),
-            Layout::Symlink => Stored::node(SYMLINK),
-            Layout::Garbage => Stored::node(GARBAGE),
-            Layout::Directory => Stored::tree(path, card, build::Layout::default(), 0),
-            Layout::DirectoryOfBlocks => Stored::tree(path, card, small, 0),
-            Layout::Hamt => Stored::tree(path, card, sharded, HAMT_SIBLINGS),
+            IpfsCardLayout::Raw => StoredCard::from_file(dag.add_raw_block(card.clone()).cid, dag.into_blocks()),
+            IpfsCardLayout::File => StoredCard::from_file(dag.add_file(card, SMALL_CHUNK).cid, dag.into_blocks()),
+            IpfsCardLayout::Symlink => StoredCard::from_node(SYMLINK),
+            IpfsCardLayout::Garbage => StoredCard::from_node(GARBAGE),
+            IpfsCardLayout::Directory => StoredCard::from_tree(path, card, build::DagLayout::default(), 0),
+            IpfsCardLayout::DirectoryOfBlocks => StoredCard::from_tree(path, card, small, 0),
+            IpfsCardLayout::Hamt => StoredCard::from_tree(path, card, sharded, HAMT_SIBLINGS),
         }
     }
 }
@@ -157,54 +163,54 @@ const SYMLINK: &[u8] = b"\x0a\x0d\x08\x04\x12\x09card.json";
 const GARBAGE: &[u8] = b"\x0a\x04\xff\xff\xff\xff";
 
 /// A card stored in IPFS.
-struct Stored {
+struct StoredCard {
     cid: ContentId,
     path: String,
-    blocks: Blocks,
+    blocks: BlocksByCid,
 }
 
-impl Stored {
-    fn file(cid: ContentId, blocks: Blocks) -> Self {
+impl StoredCard {
+    fn from_file(cid: ContentId, blocks: BlocksByCid) -> Self {
         Self { cid, path: String::new(), blocks }
     }
 
     /// A dag-pb block that is not a file.
-    fn node(block: &'static [u8]) -> Self {
-        let cid = ContentId::dag_pb_of(block);
-        Self::file(cid, Blocks::from([(cid, Bytes::from_static(block))]))
+    fn from_node(block: &'static [u8]) -> Self {
+        let cid = ContentId::from_dag_pb_block(block);
+        Self::from_file(cid, BlocksByCid::from([(cid, Bytes::from_static(block))]))
     }
 
-    fn tree(path: String, card: &Bytes, layout: build::Layout, siblings: usize) -> Self {
+    fn from_tree(path: String, card: &Bytes, layout: build::DagLayout, siblings: usize) -> Self {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut files: BTreeMap<String, Bytes> = (0..siblings)
             .map(|n| (format!("{folder}/agent-{n}.json"), Bytes::from(format!("{{\"number\": {n}}}\n"))))
             .collect();
         files.insert("README.md".to_owned(), Bytes::from_static(b"Agent-Cards of the sandbox.\n"));
         files.insert(path.clone(), card.clone());
-        let (cid, blocks) = build::tree(&files, layout);
+        let (cid, blocks) = build::build_tree(&files, layout);
         Self { cid, path, blocks }
     }
 }
 
 /// The CID in version 0 form. Empty if it has none.
-fn old_form(cid: &ContentId) -> String {
+fn cid_v0(cid: &ContentId) -> String {
     let hash = cid.to_bytes().strip_prefix(&[1, 0x70]).and_then(|hash| ContentId::from_bytes(hash).ok());
     hash.map(|cid| cid.to_string()).unwrap_or_default()
 }
 
-struct Fill(BTreeMap<String, String>);
+struct PlaceholderValues(BTreeMap<String, String>);
 
-impl Fill {
+impl PlaceholderValues {
     fn new(values: &[(&str, &str)]) -> Self {
         Self(values.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
     }
 
-    fn add(&mut self, prefix: &str, stored: &Stored, card: &[u8]) {
-        let digest = Digest::of(card).hex();
+    fn add(&mut self, prefix: &str, stored: &StoredCard, card: &[u8]) {
+        let digest = Digest::compute(card).hex();
         self.0.insert(format!("{prefix}SHA256"), digest.to_uppercase());
         self.0.insert(format!("{prefix}sha256"), digest);
         self.0.insert(format!("{prefix}cid"), stored.cid.to_string());
-        self.0.insert(format!("{prefix}cid.v0"), old_form(&stored.cid));
+        self.0.insert(format!("{prefix}cid.v0"), cid_v0(&stored.cid));
         self.0.insert(format!("{prefix}path"), stored.path.clone());
     }
 
@@ -213,7 +219,7 @@ impl Fill {
     }
 
     /// `text` with every known placeholder filled in.
-    fn text(&self, text: &str) -> String {
+    fn fill_text(&self, text: &str) -> String {
         if !text.contains('{') {
             return text.to_owned();
         }
@@ -221,12 +227,12 @@ impl Fill {
     }
 
     /// `value` with the placeholders in all its texts filled in.
-    fn value(&self, value: &Value) -> Value {
+    fn fill_value(&self, value: &Value) -> Value {
         match value {
-            Value::String(text) => Value::String(self.text(text)),
-            Value::Array(items) => Value::Array(items.iter().map(|item| self.value(item)).collect()),
+            Value::String(text) => Value::String(self.fill_text(text)),
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.fill_value(item)).collect()),
             Value::Object(members) => {
-                Value::Object(members.iter().map(|(key, value)| (key.clone(), self.value(value))).collect())
+                Value::Object(members.iter().map(|(key, value)| (key.clone(), self.fill_value(value))).collect())
             }
             other => other.clone(),
         }
@@ -234,9 +240,9 @@ impl Fill {
 }
 
 impl CardEdit {
-    fn members(&self, good: &Map<String, Value>, fill: &Fill) -> Map<String, Value> {
+    fn edit_members(&self, good: &Map<String, Value>, fill: &PlaceholderValues) -> Map<String, Value> {
         let mut card = Value::Object(good.clone());
-        merge(&mut card, &fill.value(&Value::Object(self.patch.clone())));
+        merge(&mut card, &fill.fill_value(&Value::Object(self.patch.clone())));
         for pointer in &self.remove {
             remove(&mut card, pointer);
         }
@@ -246,14 +252,14 @@ impl CardEdit {
         }
     }
 
-    fn bytes(&self, members: &Map<String, Value>, fill: &Fill) -> Result<Bytes, String> {
-        let mut text = self.text.as_ref().map_or_else(|| render(members), |text| fill.text(text));
-        for Replacement { from, to } in &self.replace {
-            let from = fill.text(from);
+    fn edit_bytes(&self, members: &Map<String, Value>, fill: &PlaceholderValues) -> Result<Bytes, String> {
+        let mut text = self.text.as_ref().map_or_else(|| render(members), |text| fill.fill_text(text));
+        for TextReplacement { from, to } in &self.replace {
+            let from = fill.fill_text(from);
             if !text.contains(&from) {
                 return Err(format!("the card has no {from:?} to replace"));
             }
-            text = text.replacen(&from, &fill.text(to), 1);
+            text = text.replacen(&from, &fill.fill_text(to), 1);
         }
         if self.nest > 0 {
             let nested = format!("\"meta\": {{\"nested\": {}{},", "[".repeat(self.nest), "]".repeat(self.nest));
@@ -265,7 +271,7 @@ impl CardEdit {
     }
 }
 
-impl Encoding {
+impl TextEncoding {
     fn encode(self, text: &str) -> Vec<u8> {
         match self {
             Self::Utf8 => text.as_bytes().to_vec(),

@@ -7,15 +7,15 @@ use alloy_primitives::{Address, B256, FixedBytes, U256};
 use alloy_sol_types::{SolCall as _, SolStruct as _, eip712_domain, sol};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_core::reason::Code;
-use clresolve_core::state::State;
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::TrustState;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::chain::{BuildError, CHAIN_ID, ChainBuilder, DOLLAR, transaction_hash};
+use crate::chain::{CHAIN_ID, ChainBuildError, ChainBuilder, DOLLAR, transaction_hash};
 use crate::keys::{payee, payer, payer_key};
-use crate::seller::{PRICE, entry, signature_bytes};
+use crate::seller::{PRICE, signature_bytes, terms_entry};
 
 /// When the authorisations expire: in the year 2100, so that they can be settled whenever a sandbox starts.
 const VALID_BEFORE: u64 = 4_102_444_800;
@@ -74,32 +74,32 @@ impl SandboxPurchase {
                 "nonce": message.nonce,
             },
         });
-        STANDARD.encode(json!({"x402Version": 2, "accepted": entry(payee()), "payload": payload}).to_string())
+        STANDARD.encode(json!({"x402Version": 2, "accepted": terms_entry(payee()), "payload": payload}).to_string())
     }
 
     /// The response header (`PAYMENT-RESPONSE`).
     pub fn settlement(self) -> String {
-        settlement(self.transaction())
+        settlement_response(self.settlement_transaction())
     }
 
     /// Hash of the settlement transaction.
-    pub fn transaction(self) -> B256 {
-        transaction_hash(Self::SENDER, Some(DOLLAR), &self.call())
+    pub fn settlement_transaction(self) -> B256 {
+        transaction_hash(Self::SENDER, Some(DOLLAR), &self.settlement_calldata())
     }
 
     /// Settles the purchase with the token.
     ///
     /// # Errors
-    /// [`BuildError::Transaction`] if it is already settled.
-    pub(crate) fn settle(self, chain: &mut ChainBuilder) -> Result<(), BuildError> {
-        chain.call(Self::SENDER, DOLLAR, self.call().into())
+    /// [`ChainBuildError::Transaction`] if it is already settled.
+    pub(crate) fn settle(self, chain: &mut ChainBuilder) -> Result<(), ChainBuildError> {
+        chain.call(Self::SENDER, DOLLAR, self.settlement_calldata().into())
     }
 
     const SENDER: Address = alloy_primitives::address!("000000000000000000000000000000000000fac1");
 
     /// The call of the token that settles the purchase.
-    fn call(self) -> Vec<u8> {
-        settling(self.message(), self.signature())
+    fn settlement_calldata(self) -> Vec<u8> {
+        encode_settlement(self.message(), self.signature())
     }
 
     fn message(self) -> TransferWithAuthorization {
@@ -125,7 +125,7 @@ impl SandboxPurchase {
 }
 
 /// The call of the token that settles this authorization.
-fn settling(message: TransferWithAuthorization, signature: FixedBytes<65>) -> Vec<u8> {
+fn encode_settlement(message: TransferWithAuthorization, signature: FixedBytes<65>) -> Vec<u8> {
     let TransferWithAuthorization { from, to, value, validAfter, validBefore, nonce } = message;
     let (r, s) = (B256::from_slice(&signature[..32]), B256::from_slice(&signature[32..64]));
     let v = signature[64];
@@ -134,19 +134,19 @@ fn settling(message: TransferWithAuthorization, signature: FixedBytes<65>) -> Ve
 
 /// A payment header of x402 version 2 with an EIP-3009 authorization.
 #[derive(Deserialize)]
-struct PaymentHeader {
-    payload: Payload,
+struct Eip3009PaymentDocument {
+    payload: Eip3009PayloadDocument,
 }
 
 #[derive(Deserialize)]
-struct Payload {
+struct Eip3009PayloadDocument {
     signature: FixedBytes<65>,
-    authorization: Authorization,
+    authorization: Eip3009AuthorizationDocument,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Authorization {
+struct Eip3009AuthorizationDocument {
     from: Address,
     to: Address,
     value: U256,
@@ -158,27 +158,27 @@ struct Authorization {
 /// The call of the token that settles the payment in this header (`PAYMENT-SIGNATURE`). `None` if the header is
 /// malformed, or does not pay an honest seller's price to `pay_to`.
 pub(crate) fn settlement_call(header: &[u8], pay_to: Address) -> Option<Vec<u8>> {
-    let PaymentHeader { payload: Payload { signature, authorization } } =
+    let Eip3009PaymentDocument { payload: Eip3009PayloadDocument { signature, authorization } } =
         serde_json::from_slice(&STANDARD.decode(header).ok()?).ok()?;
-    let Authorization { from, to, value, valid_after, valid_before, nonce } = authorization;
+    let Eip3009AuthorizationDocument { from, to, value, valid_after, valid_before, nonce } = authorization;
     if to != pay_to || value != U256::from(PRICE) {
         return None;
     }
     let message =
         TransferWithAuthorization { from, to, value, validAfter: valid_after, validBefore: valid_before, nonce };
-    Some(settling(message, signature))
+    Some(encode_settlement(message, signature))
 }
 
 /// A seller's response header, with the expected result of verifying it with the payment of
 /// [`SandboxPurchase::Settled`].
 #[derive(Clone, Debug, Serialize)]
-pub struct Reply {
+pub struct SettlementHeaderSample {
     /// Name of its file.
     pub file: &'static str,
     /// The state.
-    pub state: State,
+    pub state: TrustState,
     /// The code of every reason.
-    pub codes: &'static [Code],
+    pub codes: &'static [ReasonCode],
     /// Its text.
     #[serde(skip)]
     pub header: String,
@@ -186,27 +186,27 @@ pub struct Reply {
 
 /// Response headers, the good one first. The others name an earlier transfer of the same amount, and a transaction that
 /// is not on the chain.
-pub fn replies() -> [Reply; 3] {
-    let reply = |file, state, codes, header| Reply { file, state, codes, header };
+pub fn settlement_samples() -> [SettlementHeaderSample; 3] {
+    let reply = |file, state, codes, header| SettlementHeaderSample { file, state, codes, header };
     [
-        reply("settlement.txt", State::Trusted, &[], SandboxPurchase::Settled.settlement()),
+        reply("settlement.txt", TrustState::Trusted, &[], SandboxPurchase::Settled.settlement()),
         reply(
             "settlement-mismatch.txt",
-            State::Untrusted,
-            &[Code::SettlementMismatch],
+            TrustState::Untrusted,
+            &[ReasonCode::SettlementMismatch],
             SandboxPurchase::Earlier.settlement(),
         ),
         reply(
             "settlement-unproven.txt",
-            State::Indeterminate,
-            &[Code::SettlementUnproven],
-            settlement(B256::repeat_byte(0x5a)),
+            TrustState::Indeterminate,
+            &[ReasonCode::SettlementUnproven],
+            settlement_response(B256::repeat_byte(0x5a)),
         ),
     ]
 }
 
 /// The response header that names this transaction.
-pub fn settlement(transaction: B256) -> String {
+pub fn settlement_response(transaction: B256) -> String {
     let network = format!("eip155:{CHAIN_ID}");
     STANDARD
         .encode(json!({"success": true, "transaction": transaction, "network": network, "payer": payer()}).to_string())

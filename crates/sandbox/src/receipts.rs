@@ -7,21 +7,21 @@
 //! seed is 32 bytes of value 8. For the agent SDK (`agent-sdk`), `receipt-hash-mismatch` is the altered sample and
 //! `receipt-signature-invalid` the forged one.
 
-use clresolve_core::reason::Code;
-use clresolve_core::state::State;
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::TrustState;
 use serde::Serialize;
 
 /// A receipt with its claimed agent and the expected result.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Sample {
+pub struct ReceiptSample {
     /// Name of its file.
     pub file: &'static str,
     /// The agent.
     pub name: &'static str,
     /// The state.
-    pub state: State,
+    pub state: TrustState,
     /// The code of every reason, ordered by effect.
-    pub codes: &'static [Code],
+    pub codes: &'static [ReasonCode],
     /// Its text.
     #[serde(skip)]
     pub text: &'static str,
@@ -33,11 +33,11 @@ pub const REQUEST: (&str, &str) = ("request.json", include_str!("receipts/reques
 macro_rules! samples {
     ($($file:literal $name:literal $state:ident [$($code:ident)*];)*) => {
         /// Every receipt of the sandbox, good ones first.
-        pub const SAMPLES: &[Sample] = &[$(Sample {
+        pub const SAMPLES: &[ReceiptSample] = &[$(ReceiptSample {
             file: concat!($file, ".json"),
             name: $name,
-            state: State::$state,
-            codes: &[$(Code::$code),*],
+            state: TrustState::$state,
+            codes: &[$(ReasonCode::$code),*],
             text: include_str!(concat!("receipts/", $file, ".json")),
         }),*];
     };

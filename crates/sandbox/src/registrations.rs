@@ -4,27 +4,27 @@
 use alloy_primitives::Address;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_ipfs::build::Dag;
+use clresolve_ipfs::build::DagBuilder;
 use serde_json::{Value, json};
 
 use crate::chain::{CHAIN_ID, IDENTITY_REGISTRY};
 use crate::keys::{payee, stranger};
-use crate::spec::{Agent, EntrySpec, SellerSpec, Spec, Wallet};
+use crate::spec::{AgentSpec, AgentWalletSpec, RegistryEntrySpec, SandboxSpec, SellerSpec};
 
 /// An entry of the registry.
-pub(crate) struct RegistryEntry<'a> {
+pub(crate) struct AgentRegistryEntry<'a> {
     pub(crate) number: u64,
     /// The name of its agent, or the URL of its seller.
     pub(crate) subject: &'a str,
-    pub(crate) spec: &'a EntrySpec,
+    pub(crate) spec: &'a RegistryEntrySpec,
     pub(crate) file: String,
 }
 
-impl RegistryEntry<'_> {
+impl AgentRegistryEntry<'_> {
     pub(crate) fn uri(&self) -> String {
         match &self.spec.uri {
             Some(uri) => uri.clone(),
-            None if self.spec.ipfs => format!("ipfs://{}", Dag::default().raw(self.file.clone()).cid),
+            None if self.spec.ipfs => format!("ipfs://{}", DagBuilder::default().add_raw_block(self.file.clone()).cid),
             None => format!("data:application/json;base64,{}", STANDARD.encode(&self.file)),
         }
     }
@@ -32,8 +32,8 @@ impl RegistryEntry<'_> {
     /// The account that registers it, which is its wallet until the wallet is unset.
     pub(crate) fn account(&self) -> Address {
         match self.spec.wallet {
-            Wallet::Payee | Wallet::Unset | Wallet::Leaving => payee(),
-            Wallet::Stranger => stranger(),
+            AgentWalletSpec::Payee | AgentWalletSpec::Unset | AgentWalletSpec::Leaving => payee(),
+            AgentWalletSpec::Stranger => stranger(),
         }
     }
 }
@@ -44,21 +44,23 @@ pub(crate) fn registry() -> String {
 }
 
 /// Every entry of a sandbox, by number.
-pub(crate) fn entries(spec: &Spec) -> Vec<RegistryEntry<'_>> {
-    let of_agents = spec.agents.iter().filter_map(|agent| Some((agent.erc8004.as_ref()?, Subject::Agent(agent))));
-    let of_sellers = spec.sellers.iter().filter_map(|seller| Some((seller.erc8004.as_ref()?, Subject::Seller(seller))));
+pub(crate) fn entries(spec: &SandboxSpec) -> Vec<AgentRegistryEntry<'_>> {
+    let of_agents =
+        spec.agents.iter().filter_map(|agent| Some((agent.erc8004.as_ref()?, RegistryEntrySubject::Agent(agent))));
+    let of_sellers =
+        spec.sellers.iter().filter_map(|seller| Some((seller.erc8004.as_ref()?, RegistryEntrySubject::Seller(seller))));
     let numbered = (1..).zip(of_agents.chain(of_sellers));
     numbered.map(|(number, (spec, subject))| subject.entry(number, spec)).collect()
 }
 
 /// What an entry describes.
-enum Subject<'a> {
-    Agent(&'a Agent),
+enum RegistryEntrySubject<'a> {
+    Agent(&'a AgentSpec),
     Seller(&'a SellerSpec),
 }
 
-impl<'a> Subject<'a> {
-    fn entry(self, number: u64, spec: &'a EntrySpec) -> RegistryEntry<'a> {
+impl<'a> RegistryEntrySubject<'a> {
+    fn entry(self, number: u64, spec: &'a RegistryEntrySpec) -> AgentRegistryEntry<'a> {
         let ens = |name: &str| json!({"name": "ENS", "endpoint": name});
         let (subject, label, about, services) = match self {
             Self::Agent(agent) => {
@@ -72,7 +74,7 @@ impl<'a> Subject<'a> {
                 (seller.url.as_str(), seller.url.as_str(), &seller.about, services)
             }
         };
-        RegistryEntry { number, subject, spec, file: file(label, about, &services, Some(number)) }
+        AgentRegistryEntry { number, subject, spec, file: file(label, about, &services, Some(number)) }
     }
 }
 

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::spec::{Class, SchemaDefect, SchemaFault};
-use super::web::{Document, Manners};
+use super::spec::{DefectiveSchema, SchemaDefectKind, VerbClass};
+use super::web::{ServedFile, WebServerBehaviour};
 use clresolve_core::digest::Digest;
 use clresolve_ipfs::ContentId;
-use clresolve_ipfs::build::{self, Blocks, Layout};
+use clresolve_ipfs::build::{self, BlocksByCid, DagLayout};
 
 /// Host of the schemas, and of the manifests.
 pub(crate) const SCHEMAS_HOST: &str = "schemas.sandbox.example";
@@ -46,28 +46,28 @@ const ALIASES: [(&str, &str); 3] = [("analyze", "analyse"), ("authorize", "autho
 
 /// The two layers, and the manifests of the next release line, which contain no schema digests.
 #[derive(Clone, Debug)]
-pub(crate) struct Schemas {
-    commons: Release,
-    commercial: Release,
-    next: Vec<Manifest>,
+pub(crate) struct SandboxSchemas {
+    commons: SchemaLayer,
+    commercial: SchemaLayer,
+    next: Vec<SandboxManifest>,
 }
 
 /// The request schema and the receipt schema of a verb.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct VerbSchemas {
-    pub(crate) request: Location,
-    pub(crate) receipt: Location,
+pub(crate) struct VerbSchemaLocations {
+    pub(crate) request: SchemaLocation,
+    pub(crate) receipt: SchemaLocation,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Location {
+pub(crate) struct SchemaLocation {
     pub(crate) location: String,
     pub(crate) mirror: String,
 }
 
 /// A manifest and its URL.
 #[derive(Clone, Debug)]
-pub struct Manifest {
+pub struct SandboxManifest {
     /// Its URL.
     pub url: String,
     /// `sha256:` and 64 hex digits.
@@ -78,39 +78,39 @@ pub struct Manifest {
 
 /// One layer.
 #[derive(Clone, Debug)]
-struct Release {
+struct SchemaLayer {
     cid: ContentId,
-    blocks: Blocks,
-    manifest: Manifest,
+    blocks: BlocksByCid,
+    manifest: SandboxManifest,
     /// Keyed by host and path.
-    documents: BTreeMap<(&'static str, String), Document>,
+    documents: BTreeMap<(&'static str, String), ServedFile>,
     /// SHA-256 of each schema, keyed by path.
     digests: BTreeMap<String, String>,
 }
 
-impl Schemas {
-    pub(crate) fn publish(defects: &[SchemaDefect]) -> Self {
+impl SandboxSchemas {
+    pub(crate) fn with_defects(defects: &[DefectiveSchema]) -> Self {
         Self {
-            commons: Release::new(Class::Commons, defects),
-            commercial: Release::new(Class::Commercial, defects),
-            next: vec![next_manifest(Class::Commons), next_manifest(Class::Commercial)],
+            commons: SchemaLayer::new(VerbClass::Commons, defects),
+            commercial: SchemaLayer::new(VerbClass::Commercial, defects),
+            next: vec![next_manifest(VerbClass::Commons), next_manifest(VerbClass::Commercial)],
         }
     }
 
     /// The locations of a verb's schemas, whether or not the layer has the verb.
-    pub(crate) fn bound(&self, class: Class, verb: &str) -> VerbSchemas {
+    pub(crate) fn verb_locations(&self, class: VerbClass, verb: &str) -> VerbSchemaLocations {
         let release = self.release(class);
-        let location = |kind: Kind| Location {
+        let location = |kind: VerbSchemaKind| SchemaLocation {
             location: canonical(class, &release.cid, &kind.path(class, verb)),
             mirror: mirror(class, &kind.path(class, verb)),
         };
-        VerbSchemas { request: location(Kind::Request), receipt: location(Kind::Receipt) }
+        VerbSchemaLocations { request: location(VerbSchemaKind::Request), receipt: location(VerbSchemaKind::Receipt) }
     }
 
     /// The schema binding records for a verb.
-    pub(crate) fn records(&self, class: Class, verb: &str) -> BTreeMap<String, String> {
+    pub(crate) fn records(&self, class: VerbClass, verb: &str) -> BTreeMap<String, String> {
         let release = self.release(class);
-        let bound = self.bound(class, verb);
+        let bound = self.verb_locations(class, verb);
         [
             ("cl.verb", verb.to_owned()),
             ("cl.version", "1.0.0".to_owned()),
@@ -126,102 +126,105 @@ impl Schemas {
     }
 
     /// SHA-256 of the request schema of `verb`. Empty if there is none.
-    pub(crate) fn request_digest(&self, class: Class, verb: &str) -> String {
-        self.release(class).digests.get(&Kind::Request.path(class, verb)).cloned().unwrap_or_default()
+    pub(crate) fn request_digest(&self, class: VerbClass, verb: &str) -> String {
+        self.release(class).digests.get(&VerbSchemaKind::Request.path(class, verb)).cloned().unwrap_or_default()
     }
 
     /// SHA-256 of the receipt schema of `verb`. Empty if there is none.
-    pub(crate) fn receipt_digest(&self, class: Class, verb: &str) -> String {
-        self.release(class).digests.get(&Kind::Receipt.path(class, verb)).cloned().unwrap_or_default()
+    pub(crate) fn receipt_digest(&self, class: VerbClass, verb: &str) -> String {
+        self.release(class).digests.get(&VerbSchemaKind::Receipt.path(class, verb)).cloned().unwrap_or_default()
     }
 
     /// The digest that the schema of `verb` would have with CRLF line endings.
-    pub(crate) fn crlf_digest(&self, class: Class, verb: &str) -> String {
-        let path = Kind::Request.path(class, verb);
+    pub(crate) fn crlf_digest(&self, class: VerbClass, verb: &str) -> String {
+        let path = VerbSchemaKind::Request.path(class, verb);
         let document = self.release(class).documents.iter().find(|((_, at), _)| at.ends_with(&path));
-        document.map(|(_, document)| Digest::of(&crlf(&document.body)).hex()).unwrap_or_default()
+        document.map(|(_, document)| Digest::compute(&crlf(&document.body)).hex()).unwrap_or_default()
     }
 
     /// The CID of a layer's directory.
-    pub(crate) fn cid(&self, class: Class) -> ContentId {
+    pub(crate) fn cid(&self, class: VerbClass) -> ContentId {
         self.release(class).cid
     }
 
-    pub(crate) fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+    pub(crate) fn manifests(&self) -> impl Iterator<Item = &SandboxManifest> {
         [&self.commons.manifest, &self.commercial.manifest].into_iter().chain(&self.next)
     }
 
-    pub(crate) fn blocks(&self) -> impl Iterator<Item = &Blocks> {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = &BlocksByCid> {
         [&self.commons.blocks, &self.commercial.blocks].into_iter()
     }
 
     /// All documents served over https, by host and path.
-    pub(crate) fn documents(&self) -> impl Iterator<Item = ((&'static str, String), Document)> {
+    pub(crate) fn documents(&self) -> impl Iterator<Item = ((&'static str, String), ServedFile)> {
         let released = self.commons.documents.iter().chain(&self.commercial.documents);
         let released = released.map(|((host, path), document)| ((*host, path.clone()), document.clone()));
         released.chain(self.next.iter().map(|manifest| {
             let path = manifest.url.trim_start_matches("https://").trim_start_matches(SCHEMAS_HOST);
-            ((SCHEMAS_HOST, path.to_owned()), Document::well(manifest.bytes.clone()))
+            ((SCHEMAS_HOST, path.to_owned()), ServedFile::served_correctly(manifest.bytes.clone()))
         }))
     }
 
-    fn release(&self, class: Class) -> &Release {
+    fn release(&self, class: VerbClass) -> &SchemaLayer {
         match class {
-            Class::Commons => &self.commons,
-            Class::Commercial => &self.commercial,
+            VerbClass::Commons => &self.commons,
+            VerbClass::Commercial => &self.commercial,
         }
     }
 }
 
-impl Release {
-    fn new(class: Class, defects: &[SchemaDefect]) -> Self {
+impl SchemaLayer {
+    fn new(class: VerbClass, defects: &[DefectiveSchema]) -> Self {
         let verbs = verbs(class);
-        let fault = |verb: &str, kind: Kind| {
-            defects.iter().find(|defect| defect.verb == verb && kind == Kind::Request).map(|defect| defect.defect)
+        let fault = |verb: &str, kind: VerbSchemaKind| {
+            defects
+                .iter()
+                .find(|defect| defect.verb == verb && kind == VerbSchemaKind::Request)
+                .map(|defect| defect.defect)
         };
         let mut files: BTreeMap<String, Bytes> = BTreeMap::new();
-        let mut faults: BTreeMap<String, SchemaFault> = BTreeMap::new();
+        let mut faults: BTreeMap<String, SchemaDefectKind> = BTreeMap::new();
         for (verb, _) in verbs {
-            for kind in Kind::BOTH {
+            for kind in VerbSchemaKind::BOTH {
                 let path = kind.path(class, verb);
                 let fault = fault(verb, kind);
                 files.insert(path.clone(), kind.schema(class, verb, fault));
                 faults.extend(fault.map(|fault| (path, fault)));
             }
         }
-        files.insert(SHARED.to_owned(), shared());
+        files.insert(SHARED.to_owned(), shared_schema());
 
-        let (cid, mut blocks) = build::tree(&files, Layout::default());
+        let (cid, mut blocks) = build::build_tree(&files, DagLayout::default());
         let mut documents = BTreeMap::new();
         for (path, body) in &files {
             let fault = faults.get(path).copied();
-            if class == Class::Commons && fault == Some(SchemaFault::Unavailable) {
-                blocks.remove(&ContentId::raw_of(body));
+            if class == VerbClass::Commons && fault == Some(SchemaDefectKind::Unavailable) {
+                blocks.remove(&ContentId::from_raw_block(body));
             }
-            for (host, manners) in served(class, fault) {
+            for (host, manners) in serving_hosts(class, fault) {
                 let other = mutated(body);
-                let document = Document { manners, body: body.clone(), other };
+                let document = ServedFile { manners, body: body.clone(), other };
                 if host == MIRROR_HOST {
                     documents.insert((host, format!("/ipfs/{cid}/{path}")), document.clone());
                 }
                 documents.insert((host, url_path(path)), document);
             }
         }
-        let digests = files.iter().map(|(path, body)| (path.clone(), Digest::of(body).hex())).collect();
+        let digests = files.iter().map(|(path, body)| (path.clone(), Digest::compute(body).hex())).collect();
         let manifest = manifest(class, verbs, &cid, &files);
         let path = manifest.url.trim_start_matches("https://").trim_start_matches(SCHEMAS_HOST).to_owned();
-        documents.insert((SCHEMAS_HOST, path), Document::well(manifest.bytes.clone()));
+        documents.insert((SCHEMAS_HOST, path), ServedFile::served_correctly(manifest.bytes.clone()));
         Self { cid, blocks, manifest, documents, digests }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum VerbSchemaKind {
     Request,
     Receipt,
 }
 
-impl Kind {
+impl VerbSchemaKind {
     const BOTH: [Self; 2] = [Self::Request, Self::Receipt];
 
     const fn as_str(self) -> &'static str {
@@ -232,7 +235,7 @@ impl Kind {
     }
 
     /// The path of a verb's schema within the layer's directory.
-    fn path(self, class: Class, verb: &str) -> String {
+    fn path(self, class: VerbClass, verb: &str) -> String {
         let kind = self.as_str();
         format!("{}/{verb}/{kind}s/{verb}.{kind}.schema.json", class.as_str())
     }
@@ -276,7 +279,7 @@ impl Kind {
         }
     }
 
-    fn schema(self, class: Class, verb: &str, fault: Option<SchemaFault>) -> Bytes {
+    fn schema(self, class: VerbClass, verb: &str, fault: Option<SchemaDefectKind>) -> Bytes {
         let path = self.path(class, verb);
         let body = match self {
             Self::Request => "input",
@@ -297,11 +300,11 @@ impl Kind {
         schema["required"] = required;
         schema["properties"] = properties;
         match fault {
-            Some(SchemaFault::UnknownKeyword) => schema["requiredAtNoon"] = json!(true),
-            Some(SchemaFault::ForeignReference) => {
+            Some(SchemaDefectKind::UnknownKeyword) => schema["requiredAtNoon"] = json!(true),
+            Some(SchemaDefectKind::ForeignReference) => {
                 schema["properties"][body] = json!({"$ref": "https://elsewhere.sandbox.example/other.schema.json"});
             }
-            Some(SchemaFault::WrongId) => schema["$id"] = json!(id("commons/elsewhere.schema.json")),
+            Some(SchemaDefectKind::WrongId) => schema["$id"] = json!(id("commons/elsewhere.schema.json")),
             _ => {}
         }
         pretty(&schema)
@@ -311,7 +314,7 @@ impl Kind {
 /// Path of the schema that the others refer to. Both layers contain the same file.
 const SHARED: &str = "_shared/x402.schema.json";
 
-fn shared() -> Bytes {
+fn shared_schema() -> Bytes {
     pretty(&json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": id(SHARED),
@@ -329,24 +332,29 @@ fn shared() -> Bytes {
 }
 
 /// The hosts that serve a schema, and how.
-fn served(class: Class, fault: Option<SchemaFault>) -> Vec<(&'static str, Manners)> {
+fn serving_hosts(class: VerbClass, fault: Option<SchemaDefectKind>) -> Vec<(&'static str, WebServerBehaviour)> {
     let canonical = match fault {
-        Some(SchemaFault::Unavailable) => Manners::Status(503),
-        Some(SchemaFault::Mutated) => Manners::Other,
-        _ => Manners::Ok,
+        Some(SchemaDefectKind::Unavailable) => WebServerBehaviour::Status(503),
+        Some(SchemaDefectKind::Mutated) => WebServerBehaviour::Other,
+        _ => WebServerBehaviour::Ok,
     };
     let mirror = match fault {
-        Some(SchemaFault::Unavailable | SchemaFault::MirrorDown) => Manners::Status(503),
-        Some(SchemaFault::MirrorOther) => Manners::Other,
-        _ => Manners::Ok,
+        Some(SchemaDefectKind::Unavailable | SchemaDefectKind::MirrorDown) => WebServerBehaviour::Status(503),
+        Some(SchemaDefectKind::MirrorOther) => WebServerBehaviour::Other,
+        _ => WebServerBehaviour::Ok,
     };
     match class {
-        Class::Commons => vec![(SCHEMAS_HOST, mirror)],
-        Class::Commercial => vec![(SCHEMAS_HOST, canonical), (MIRROR_HOST, mirror)],
+        VerbClass::Commons => vec![(SCHEMAS_HOST, mirror)],
+        VerbClass::Commercial => vec![(SCHEMAS_HOST, canonical), (MIRROR_HOST, mirror)],
     }
 }
 
-fn manifest(class: Class, verbs: &[(&str, &str)], cid: &ContentId, files: &BTreeMap<String, Bytes>) -> Manifest {
+fn manifest(
+    class: VerbClass,
+    verbs: &[(&str, &str)],
+    cid: &ContentId,
+    files: &BTreeMap<String, Bytes>,
+) -> SandboxManifest {
     let layer = class.as_str();
     let file = |path: &str| {
         let body = files.get(path).cloned().unwrap_or_default();
@@ -354,14 +362,14 @@ fn manifest(class: Class, verbs: &[(&str, &str)], cid: &ContentId, files: &BTree
             "path": url_path(path).trim_start_matches('/'),
             "id": id(path),
             "bytes": body.len(),
-            "sha256": Digest::of(&body).hex(),
+            "sha256": Digest::compute(&body).hex(),
         });
-        if class == Class::Commons {
-            entry["published_crlf_sha256"] = json!(Digest::of(&crlf(&body)).hex());
+        if class == VerbClass::Commons {
+            entry["published_crlf_sha256"] = json!(Digest::compute(&crlf(&body)).hex());
         }
         entry
     };
-    let schema = |kind: Kind, verb: &str| {
+    let schema = |kind: VerbSchemaKind, verb: &str| {
         let path = kind.path(class, verb);
         let mut entry = file(&path);
         entry["canonical"] = json!(canonical(class, cid, &path));
@@ -376,8 +384,8 @@ fn manifest(class: Class, verbs: &[(&str, &str)], cid: &ContentId, files: &BTree
                 "name": verb,
                 "category": category,
                 "aliases": aliases,
-                "request": schema(Kind::Request, verb),
-                "receipt": schema(Kind::Receipt, verb),
+                "request": schema(VerbSchemaKind::Request, verb),
+                "receipt": schema(VerbSchemaKind::Receipt, verb),
             })
         })
         .collect();
@@ -392,20 +400,20 @@ fn manifest(class: Class, verbs: &[(&str, &str)], cid: &ContentId, files: &BTree
         "shared": [file(SHARED)],
     }));
     let url = format!("https://{SCHEMAS_HOST}/manifests/protocol-{layer}-1.0.0.json");
-    Manifest { url, digest: Digest::of(&bytes).to_string(), bytes }
+    SandboxManifest { url, digest: Digest::compute(&bytes).to_string(), bytes }
 }
 
-const fn verbs(class: Class) -> &'static [(&'static str, &'static str)] {
+const fn verbs(class: VerbClass) -> &'static [(&'static str, &'static str)] {
     match class {
-        Class::Commons => &COMMONS,
-        Class::Commercial => &COMMERCIAL,
+        VerbClass::Commons => &COMMONS,
+        VerbClass::Commercial => &COMMERCIAL,
     }
 }
 
 /// A manifest of the 1.1.0 line: flat paths, and no schema digests.
-fn next_manifest(class: Class) -> Manifest {
+fn next_manifest(class: VerbClass) -> SandboxManifest {
     let layer = class.as_str();
-    let schema = |verb: &str, kind: Kind| {
+    let schema = |verb: &str, kind: VerbSchemaKind| {
         let path = format!("schemas/v1.1.0/{layer}/{verb}/{verb}.{}.schema.json", kind.as_str());
         let id = format!("https://{SCHEMAS_HOST}/{path}");
         json!({"canonical": id, "mirrors": [], "path": path, "id": id})
@@ -414,8 +422,8 @@ fn next_manifest(class: Class) -> Manifest {
         json!({
             "name": verb,
             "category": category,
-            "request": schema(verb, Kind::Request),
-            "receipt": schema(verb, Kind::Receipt),
+            "request": schema(verb, VerbSchemaKind::Request),
+            "receipt": schema(verb, VerbSchemaKind::Receipt),
         })
     };
     let bytes = pretty(&json!({
@@ -428,20 +436,20 @@ fn next_manifest(class: Class) -> Manifest {
         "shared": [],
     }));
     let url = format!("https://{SCHEMAS_HOST}/manifests/protocol-{layer}-1.1.0.json");
-    Manifest { url, digest: Digest::of(&bytes).to_string(), bytes }
+    SandboxManifest { url, digest: Digest::compute(&bytes).to_string(), bytes }
 }
 
-fn canonical(class: Class, cid: &ContentId, path: &str) -> String {
+fn canonical(class: VerbClass, cid: &ContentId, path: &str) -> String {
     match class {
-        Class::Commons => format!("ipfs://{cid}/{path}"),
-        Class::Commercial => id(path),
+        VerbClass::Commons => format!("ipfs://{cid}/{path}"),
+        VerbClass::Commercial => id(path),
     }
 }
 
-fn mirror(class: Class, path: &str) -> String {
+fn mirror(class: VerbClass, path: &str) -> String {
     match class {
-        Class::Commons => id(path),
-        Class::Commercial => format!("https://{MIRROR_HOST}{}", url_path(path)),
+        VerbClass::Commons => id(path),
+        VerbClass::Commercial => format!("https://{MIRROR_HOST}{}", url_path(path)),
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::chain::{CHAIN_ID, DOLLAR};
 use crate::keys::{payee, payee_key, stranger, stranger_key};
-use crate::web::{self, Reply};
+use crate::web::{self, HostReaction};
 
 pub(crate) const SELLER_HOST: &str = "api.sandbox.example";
 
@@ -53,44 +53,44 @@ pub(crate) fn runtime(manners: &str) -> String {
 
 /// The address records of the honest payee, by coin type.
 pub(crate) fn payees() -> Vec<(CoinType, Bytes)> {
-    let coins = [CHAIN_ID, BASE_SEPOLIA].into_iter().filter_map(CoinType::of_chain);
+    let coins = [CHAIN_ID, BASE_SEPOLIA].into_iter().filter_map(CoinType::for_chain);
     coins.map(|coin| (coin, Bytes::copy_from_slice(payee().as_slice()))).collect()
 }
 
 /// The sellers' response to a request for `path` on their host.
-pub(crate) fn answer(host: &str, path: &str, now: Timestamp) -> Reply {
+pub(crate) fn answer_seller_request(host: &str, path: &str, now: Timestamp) -> HostReaction {
     let url = format!("https://{host}{path}");
     let mut segments = path.trim_start_matches('/').split('/').rev();
     let (Some(_version), Some(verb)) = (segments.next(), segments.next()) else {
         return web::html(hyper::StatusCode::NOT_FOUND);
     };
     if host == THIEF_HOST {
-        return version_2(&url, verb, &[entry(stranger())]);
+        return version_2_reply(&url, verb, &[terms_entry(stranger())]);
     }
-    reply(segments.next().unwrap_or_default(), &url, verb, &entry(payee()), now)
+    seller_reply(segments.next().unwrap_or_default(), &url, verb, &terms_entry(payee()), now)
 }
 
 /// The response of a seller with these manners at `url`. `honest` is the entry of a seller without a defect.
-pub(crate) fn reply(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> Reply {
+pub(crate) fn seller_reply(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> HostReaction {
     match manners {
-        "" => version_2(url, verb, slice::from_ref(honest)),
-        "v1" => version_1(url, verb),
-        manners => bad(manners, url, verb, honest, now),
+        "" => version_2_reply(url, verb, slice::from_ref(honest)),
+        "v1" => version_1_reply(url, verb),
+        manners => faulty_seller_reply(manners, url, verb, honest, now),
     }
 }
 
 /// Sellers with a defect, and those that need another proof.
-fn bad(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> Reply {
+fn faulty_seller_reply(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> HostReaction {
     let with = |change: &dyn Fn(&mut Value)| {
         let mut entry = honest.clone();
         change(&mut entry);
         entry
     };
-    let changed = |change: &dyn Fn(&mut Value)| version_2(url, verb, &[with(change)]);
+    let changed = |change: &dyn Fn(&mut Value)| version_2_reply(url, verb, &[with(change)]);
     let to_stranger = || with(&|entry| entry["payTo"] = json!(stranger()));
     match manners {
         "malformed" => changed(&|entry| entry["amount"] = json!("0.01")),
-        "ambiguous" => with_header_twice(url, verb),
+        "ambiguous" => reply_with_two_headers(url, verb),
         "network" => changed(&|entry| entry["network"] = json!("eip155:1")),
         "asset" => changed(&|entry| entry["asset"] = json!(stranger())),
         "amount" => changed(&|entry| entry["amount"] = json!("900000")),
@@ -99,21 +99,21 @@ fn bad(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> 
         "permit2" => changed(&|entry| entry["extra"]["assetTransferMethod"] = json!("permit2")),
         "scheme" => changed(&|entry| entry["scheme"] = json!("upto")),
         "payee" => changed(&|entry| entry["payTo"] = json!(stranger())),
-        "second" => version_2(url, verb, &[honest.clone(), to_stranger()]),
-        "resource" => version_2(&format!("https://{THIEF_HOST}/{verb}/v1"), verb, slice::from_ref(honest)),
-        "tool" => version_2(&format!("mcp://tool/{verb}"), verb, slice::from_ref(honest)),
-        "near" => version_2(&format!("{url}?from=sandbox"), verb, slice::from_ref(honest)),
+        "second" => version_2_reply(url, verb, &[honest.clone(), to_stranger()]),
+        "resource" => version_2_reply(&format!("https://{THIEF_HOST}/{verb}/v1"), verb, slice::from_ref(honest)),
+        "tool" => version_2_reply(&format!("mcp://tool/{verb}"), verb, slice::from_ref(honest)),
+        "near" => version_2_reply(&format!("{url}?from=sandbox"), verb, slice::from_ref(honest)),
         "redirect" => web::redirect(&format!("https://{THIEF_HOST}/{verb}/v1")),
-        "fresh" => offering(url, verb, &[to_stranger()], &offer(url, &payee_key(), stranger(), now)),
+        "fresh" => reply_with_offer(url, verb, &[to_stranger()], &offer(url, &payee_key(), stranger(), now)),
         "offer" => {
             let mut tampered = offer(url, &payee_key(), stranger(), now);
             tampered["payload"]["amount"] = json!("1");
-            offering(url, verb, &[to_stranger()], &tampered)
+            reply_with_offer(url, verb, &[to_stranger()], &tampered)
         }
-        "signer" => offering(url, verb, &[to_stranger()], &offer(url, &stranger_key(), stranger(), now)),
+        "signer" => reply_with_offer(url, verb, &[to_stranger()], &offer(url, &stranger_key(), stranger(), now)),
         "sponsor" => {
             let sponsoring = json!({"eip2612GasSponsoring": {"info": {"version": "1"}}});
-            extended(url, verb, slice::from_ref(honest), sponsoring)
+            reply_with_extensions(url, verb, slice::from_ref(honest), sponsoring)
         }
         _ => web::html(hyper::StatusCode::NOT_FOUND),
     }
@@ -123,7 +123,7 @@ fn bad(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> 
 pub const UNLIMITED: Address = alloy_primitives::address!("0000000000000000000000000000000000E0e0e0");
 
 /// An honest entry of version 2, with `pay_to` as the payee.
-pub(crate) fn entry(pay_to: Address) -> Value {
+pub(crate) fn terms_entry(pay_to: Address) -> Value {
     json!({
         "scheme": "exact",
         "network": format!("eip155:{CHAIN_ID}"),
@@ -145,21 +145,21 @@ pub(crate) fn terms(url: &str, verb: &str, entries: &[Value], extensions: Value)
     })
 }
 
-fn version_2(url: &str, verb: &str, entries: &[Value]) -> Reply {
-    extended(url, verb, entries, json!({}))
+fn version_2_reply(url: &str, verb: &str, entries: &[Value]) -> HostReaction {
+    reply_with_extensions(url, verb, entries, json!({}))
 }
 
-fn offering(url: &str, verb: &str, entries: &[Value], offer: &Value) -> Reply {
-    extended(url, verb, entries, json!({"offer-receipt": {"info": {"offers": [offer]}}}))
+fn reply_with_offer(url: &str, verb: &str, entries: &[Value], offer: &Value) -> HostReaction {
+    reply_with_extensions(url, verb, entries, json!({"offer-receipt": {"info": {"offers": [offer]}}}))
 }
 
-fn extended(url: &str, verb: &str, entries: &[Value], extensions: Value) -> Reply {
+fn reply_with_extensions(url: &str, verb: &str, entries: &[Value], extensions: Value) -> HostReaction {
     let header = STANDARD.encode(terms(url, verb, entries, extensions).to_string());
     web::payment_required(&[header], "{}")
 }
 
 /// Version 1 has no name for the sandbox's chain.
-fn version_1(url: &str, verb: &str) -> Reply {
+fn version_1_reply(url: &str, verb: &str) -> HostReaction {
     let body = json!({
         "x402Version": 1,
         "error": "X-PAYMENT header is required",
@@ -180,9 +180,9 @@ fn version_1(url: &str, verb: &str) -> Reply {
     web::payment_required(&[], &body.to_string())
 }
 
-fn with_header_twice(url: &str, verb: &str) -> Reply {
-    let headers =
-        [payee(), stranger()].map(|payee| STANDARD.encode(terms(url, verb, &[entry(payee)], json!({})).to_string()));
+fn reply_with_two_headers(url: &str, verb: &str) -> HostReaction {
+    let headers = [payee(), stranger()]
+        .map(|payee| STANDARD.encode(terms(url, verb, &[terms_entry(payee)], json!({})).to_string()));
     web::payment_required(&headers, "{}")
 }
 

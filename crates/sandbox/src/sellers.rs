@@ -12,10 +12,10 @@ use url::Url;
 use crate::agents;
 use crate::chain::CHAIN_ID;
 use crate::keys::{payee, stranger};
-use crate::registrations::{self, RegistryEntry};
+use crate::registrations::{self, AgentRegistryEntry};
 use crate::seller::{self, SELLER_HOST};
-use crate::spec::{Addresses, ExpectedDecision, PlainName, SellerSpec, Spec, WellKnownFile};
-use crate::web::{self, Document, Reply};
+use crate::spec::{AddressRecordSpec, CardlessNameSpec, ExpectedDecision, SandboxSpec, SellerSpec, WellKnownFile};
+use crate::web::{self, HostReaction, ServedFile};
 
 /// Path of an origin's registration file (ERC-8004).
 const WELL_KNOWN: &str = "/.well-known/agent-registration.json";
@@ -23,7 +23,7 @@ const WELL_KNOWN: &str = "/.well-known/agent-registration.json";
 /// A seller of the sandbox and the decision that a check of its URL should give, with the sandbox's configuration and
 /// memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ExpectedSeller {
+pub struct ExpectedSellerDecision {
     /// The URL to check.
     pub url: String,
     /// The name that the caller passes.
@@ -39,13 +39,13 @@ pub struct ExpectedSeller {
 }
 
 /// Every seller of the sandbox, by URL. Those that may be paid come first.
-pub fn expected() -> Vec<ExpectedSeller> {
+pub fn expected_sellers() -> Vec<ExpectedSellerDecision> {
     let mut sellers = agents::spec().sellers;
     sellers.sort_by(|a, b| {
         let rank = |seller: &SellerSpec| seller.decision != ExpectedDecision::Allow;
         (rank(a), &a.url).cmp(&(rank(b), &b.url))
     });
-    let expected = |seller: SellerSpec| ExpectedSeller {
+    let expected = |seller: SellerSpec| ExpectedSellerDecision {
         codes: seller.codes.iter().map(|code| code.slug().to_owned()).collect(),
         decision: seller.decision.as_str(),
         url: seller.url,
@@ -57,7 +57,7 @@ pub fn expected() -> Vec<ExpectedSeller> {
 
 /// The identities that the sandbox's configuration pins, by origin. An identity is a name, or
 /// `eip155:CHAIN:REGISTRY:NUMBER`.
-pub fn pins() -> Vec<(String, String)> {
+pub fn pinned_identities() -> Vec<(String, String)> {
     let spec = agents::spec();
     let entries = registrations::entries(&spec);
     let pin = |seller: &SellerSpec| Some((origin(seller), identity(seller, seller.pinned.as_deref()?, &entries)));
@@ -75,8 +75,8 @@ pub struct RememberedSeller {
     pub payee: Option<(Address, String)>,
 }
 
-/// The initial entries of the sandbox's memory. Identities have the same form as in [`pins`].
-pub fn remembered() -> Vec<RememberedSeller> {
+/// The initial entries of the sandbox's memory. Identities have the same form as in [`pinned_identities`].
+pub fn remembered_sellers() -> Vec<RememberedSeller> {
     let spec = agents::spec();
     let entries = registrations::entries(&spec);
     let memory = |seller: &SellerSpec| {
@@ -97,30 +97,30 @@ fn url(seller: &SellerSpec) -> Url {
 }
 
 /// An identity with its placeholder filled in.
-fn identity(seller: &SellerSpec, stated: &str, entries: &[RegistryEntry<'_>]) -> String {
+fn identity(seller: &SellerSpec, stated: &str, entries: &[AgentRegistryEntry<'_>]) -> String {
     let own = own_entry(seller, entries).map(|entry| format!("{}:{}", registrations::registry(), entry.number));
     stated.replace("{registration}", &own.unwrap_or_default())
 }
 
-fn own_entry<'e, 'a>(seller: &SellerSpec, entries: &'e [RegistryEntry<'a>]) -> Option<&'e RegistryEntry<'a>> {
+fn own_entry<'e, 'a>(seller: &SellerSpec, entries: &'e [AgentRegistryEntry<'a>]) -> Option<&'e AgentRegistryEntry<'a>> {
     entries.iter().find(|entry| entry.subject == seller.url)
 }
 
 /// The sellers that have their own hosts. Those at [`SELLER_HOST`] belong to agents.
-fn with_own_host(spec: &Spec) -> impl Iterator<Item = (String, &SellerSpec)> {
+fn with_own_host(spec: &SandboxSpec) -> impl Iterator<Item = (String, &SellerSpec)> {
     let of_host = |seller| Some((url(seller).host_str()?.to_owned(), seller));
     spec.sellers.iter().filter_map(of_host).filter(|(host, _)| host != SELLER_HOST)
 }
 
-pub(crate) fn hosts(spec: &Spec) -> BTreeSet<String> {
+pub(crate) fn hosts(spec: &SandboxSpec) -> BTreeSet<String> {
     with_own_host(spec).map(|(host, _)| host).collect()
 }
 
 /// The names of the sellers. Each has the honest payee as its address unless its definition overrides it.
-pub(crate) fn names(spec: &Spec) -> impl Iterator<Item = PlainName> {
+pub(crate) fn names(spec: &SandboxSpec) -> impl Iterator<Item = CardlessNameSpec> {
     spec.sellers.iter().flat_map(|seller| seller.names.iter().map(move |name| (seller, name))).map(|(seller, name)| {
         let addresses = seller::payees().into_iter().chain(name.addresses.0.clone()).collect();
-        let mut name = PlainName { addresses: Addresses(addresses), ..name.clone() };
+        let mut name = CardlessNameSpec { addresses: AddressRecordSpec(addresses), ..name.clone() };
         for text in name.records.values_mut() {
             *text = text.replace("{url}", &seller.url).replace("{origin}", &origin(seller));
         }
@@ -129,7 +129,7 @@ pub(crate) fn names(spec: &Spec) -> impl Iterator<Item = PlainName> {
 }
 
 /// The registration files that the sellers' origins serve, by host and path.
-pub(crate) fn documents(spec: &Spec) -> Vec<((String, String), Document)> {
+pub(crate) fn documents(spec: &SandboxSpec) -> Vec<((String, String), ServedFile)> {
     let entries = registrations::entries(spec);
     let file = |seller: &SellerSpec| match &seller.well_known {
         WellKnownFile::Own => own_entry(seller, &entries).map(|entry| entry.file.clone()),
@@ -139,12 +139,13 @@ pub(crate) fn documents(spec: &Spec) -> Vec<((String, String), Document)> {
             Some(registrations::file(&seller.url, &seller.about, &services, None))
         }
     };
-    let document = |(host, seller)| Some(((host, WELL_KNOWN.to_owned()), Document::well(file(seller)?.into())));
+    let document =
+        |(host, seller)| Some(((host, WELL_KNOWN.to_owned()), ServedFile::served_correctly(file(seller)?.into())));
     with_own_host(spec).filter_map(document).collect()
 }
 
 /// The replies of the sellers, by host and path.
-pub(crate) struct Sellers(HashMap<(String, String), SellerReply>);
+pub(crate) struct SellerReplyTable(HashMap<(String, String), SellerReply>);
 
 /// The reply at one URL.
 enum SellerReply {
@@ -160,11 +161,11 @@ enum SellerReply {
 }
 
 impl SellerReply {
-    fn of(seller: &SellerSpec, entries: &[RegistryEntry<'_>]) -> Self {
+    fn from_spec(seller: &SellerSpec, entries: &[AgentRegistryEntry<'_>]) -> Self {
         if let Some(target) = &seller.redirect {
             return Self::Redirect(target.clone());
         }
-        let mut entry = seller::entry(payee());
+        let mut entry = seller::terms_entry(payee());
         if let Some(name) = &seller.claims_name {
             entry["extra"]["ens"] = json!(name);
         }
@@ -176,24 +177,24 @@ impl SellerReply {
     }
 }
 
-impl Sellers {
-    pub(crate) fn new(spec: &Spec) -> Self {
+impl SellerReplyTable {
+    pub(crate) fn new(spec: &SandboxSpec) -> Self {
         let entries = registrations::entries(spec);
         let mut replies = HashMap::new();
         for (host, seller) in with_own_host(spec) {
             if let WellKnownFile::Moved(target) = &seller.well_known {
                 replies.insert((host.clone(), WELL_KNOWN.to_owned()), SellerReply::Redirect(target.clone()));
             }
-            replies.insert((host, url(seller).path().to_owned()), SellerReply::of(seller, &entries));
+            replies.insert((host, url(seller).path().to_owned()), SellerReply::from_spec(seller, &entries));
         }
         Self(replies)
     }
 
     /// The response to a request for `path` on `host`. `None` if no seller has this URL.
-    pub(crate) fn answer(&self, host: &str, path: &str, now: Timestamp) -> Option<Reply> {
+    pub(crate) fn answer(&self, host: &str, path: &str, now: Timestamp) -> Option<HostReaction> {
         Some(match self.0.get(&(host.to_owned(), path.to_owned()))? {
             SellerReply::Redirect(target) => web::redirect(target),
-            SellerReply::Terms { url, verb, manners, entry } => seller::reply(manners, url, verb, entry, now),
+            SellerReply::Terms { url, verb, manners, entry } => seller::seller_reply(manners, url, verb, entry, now),
         })
     }
 
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn sellers_are_sorted_and_each_has_its_own_url() {
-        let expected = expected();
+        let expected = expected_sellers();
         let urls: BTreeSet<&str> = expected.iter().map(|seller| seller.url.as_str()).collect();
         assert_eq!(urls.len(), expected.len());
         assert_eq!(expected[0].decision, "allow");
@@ -227,9 +228,11 @@ mod tests {
         let agents = spec.agents.iter().map(|agent| agent.name.clone());
         let names: BTreeSet<String> = names(&spec).map(|name| name.name).chain(agents).collect();
         let known = |identity: &str| names.contains(identity) || identity.starts_with("eip155:31337:0x8004");
-        let remembered = remembered();
+        let remembered = remembered_sellers();
         let accepted = remembered.iter().filter_map(|seller| Some((&seller.origin, seller.identity.as_ref()?)));
-        for (origin, identity) in pins().iter().map(|(origin, identity)| (origin, identity)).chain(accepted) {
+        for (origin, identity) in
+            pinned_identities().iter().map(|(origin, identity)| (origin, identity)).chain(accepted)
+        {
             assert!(known(identity), "{origin}: {identity}");
         }
         let claimed = spec.sellers.iter().filter_map(|seller| seller.claims_name.as_ref());

@@ -1,9 +1,9 @@
 //! The definition of a sandbox as data: its agents, what each publishes, and the one defect that some of them have.
 //!
-//! [`Spec`] is the content of a TOML file: the sandbox's own `agents.toml`, and every test scenario. Each [`Agent`]
-//! lists only its differences from a good one. Texts may contain placeholders: `{name}`, `{label}` (its first label),
-//! `{class}`, `{verb}`, `{url}`, `{cid}`, `{cid.v0}` (version 0 form), `{path}`, `{sha256}`, `{SHA256}` (in upper
-//! case), `{other.cid}`, `{other.path}`, `{other.sha256}` (of another version of the card), `{schemas.cid}`,
+//! [`SandboxSpec`] is the content of a TOML file: the sandbox's own `agents.toml`, and every test scenario. Each
+//! [`AgentSpec`] lists only its differences from a good one. Texts may contain placeholders: `{name}`, `{label}` (its
+//! first label), `{class}`, `{verb}`, `{url}`, `{cid}`, `{cid.v0}` (version 0 form), `{path}`, `{sha256}`, `{SHA256}`
+//! (in upper case), `{other.cid}`, `{other.path}`, `{other.sha256}` (of another version of the card), `{schemas.cid}`,
 //! `{schemas.request.sha256}`, `{schemas.receipt.sha256}` and `{schemas.crlf}` (of the request schema with CRLF line
 //! endings).
 
@@ -13,13 +13,13 @@ use alloy_primitives::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::chain::{Custody, HostileMode, Traces};
-use super::gateway::GatewayManners;
-use super::web::Manners;
+use super::chain::{CustodyContract, Ensv1Remnant, HostileResolverMode};
+use super::gateway::IpfsGatewayBehaviour;
+use super::web::WebServerBehaviour;
 use clresolve_core::payment::CoinType;
-use clresolve_core::reason::Code;
-use clresolve_core::state::{NearMiss, State};
-use clresolve_ipfs::build::Blocks;
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::{ProfileNearMiss, TrustState};
+use clresolve_ipfs::build::BlocksByCid;
 
 const PUBLISHER: &str = "publisher.eth";
 
@@ -29,16 +29,16 @@ pub(crate) const PUBLISHER_ACCOUNT: &str = "publisher";
 /// The definition of a sandbox, or a part of one.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Spec {
+pub struct SandboxSpec {
     /// Names with an Agent-Card.
     #[serde(rename = "agent")]
-    pub agents: Vec<Agent>,
+    pub agents: Vec<AgentSpec>,
     /// Names without an Agent-Card.
     #[serde(rename = "name")]
-    pub names: Vec<PlainName>,
+    pub names: Vec<CardlessNameSpec>,
     /// Schemas with a defect.
     #[serde(rename = "schema")]
-    pub schemas: Vec<SchemaDefect>,
+    pub schemas: Vec<DefectiveSchema>,
     /// Sellers without an Agent-Card.
     #[serde(rename = "seller")]
     pub sellers: Vec<SellerSpec>,
@@ -53,7 +53,7 @@ pub struct PlannedPublication {
     /// The cards.
     pub cards: Vec<PlannedCard>,
     /// The blocks of the folder or file that contains the cards.
-    pub blocks: Blocks,
+    pub blocks: BlocksByCid,
 }
 
 /// A card that a publisher wrote. The sandbox's publisher holds the card's name and, unless the sandbox already has it,
@@ -71,7 +71,7 @@ pub struct PlannedCard {
 /// A name that exists only on the chain: an owner, or an ancestor of other names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PlainName {
+pub struct CardlessNameSpec {
     /// The name.
     pub name: String,
     /// The account that holds it.
@@ -79,16 +79,16 @@ pub struct PlainName {
     pub holder: String,
     /// The account in its address record.
     pub addr: Option<String>,
-    /// Its address records by chain, as for an [`Agent`]. On other chains, a seller's name has the honest payee as its
-    /// address.
+    /// Its address records by chain, as for an [`AgentSpec`]. On other chains, a seller's name has the honest payee as
+    /// its address.
     #[serde(default)]
-    pub addresses: Addresses,
+    pub addresses: AddressRecordSpec,
     /// Its text records, with any keys.
     #[serde(default)]
     pub records: BTreeMap<String, String>,
     /// The contract that holds it.
     #[serde(default)]
-    pub custody: Custody,
+    pub custody: CustodyContract,
     /// Days from the start of the sandbox until the registration expires. The default is the year 2100.
     pub expires_in_days: Option<i64>,
     /// Its resolver.
@@ -110,7 +110,7 @@ pub struct SellerSpec {
     pub decision: ExpectedDecision,
     /// The expected codes, including warnings, in alphabetical order.
     #[serde(default)]
-    pub codes: Vec<Code>,
+    pub codes: Vec<ReasonCode>,
     /// The name that the caller passes.
     pub name: Option<String>,
     /// The identity that the configuration pins for its origin. `{registration}` stands for its own registration.
@@ -132,9 +132,9 @@ pub struct SellerSpec {
     pub claims_registration: bool,
     /// Names that exist because of it. `{url}` in a record stands for the URL to check, `{origin}` for its origin.
     #[serde(default)]
-    pub names: Vec<PlainName>,
+    pub names: Vec<CardlessNameSpec>,
     /// Its registration (ERC-8004). The registrations of sellers are numbered after those of agents.
-    pub erc8004: Option<EntrySpec>,
+    pub erc8004: Option<RegistryEntrySpec>,
     /// The endpoint in its registration file. The default is the URL to check.
     pub listed_endpoint: Option<String>,
     /// What its origin serves as its registration file.
@@ -183,17 +183,17 @@ impl ExpectedDecision {
 /// A schema with a defect.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SchemaDefect {
+pub struct DefectiveSchema {
     /// The verb of the request schema.
     pub verb: String,
     /// The defect.
-    pub defect: SchemaFault,
+    pub defect: SchemaDefectKind,
 }
 
 /// A defect of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SchemaFault {
+pub enum SchemaDefectKind {
     /// It contains a keyword that no specification defines.
     UnknownKeyword,
     /// It refers to a schema that the release does not contain.
@@ -213,7 +213,7 @@ pub enum SchemaFault {
 /// An agent: what it publishes, and its expected verdict.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Agent {
+pub struct AgentSpec {
     /// The name.
     pub name: String,
     /// What is special about it, in one plain sentence.
@@ -222,16 +222,16 @@ pub struct Agent {
     #[serde(default)]
     pub requirements: Vec<String>,
     /// The expected state with the default settings. `None` if it is used only with other settings.
-    pub state: Option<State>,
+    pub state: Option<TrustState>,
     /// The expected codes, including warnings, in alphabetical order.
     #[serde(default)]
-    pub codes: Vec<Code>,
+    pub codes: Vec<ReasonCode>,
     /// The expected near misses.
     #[serde(default)]
-    pub near_misses: Vec<NearMiss>,
+    pub near_misses: Vec<ProfileNearMiss>,
     /// The layer that defines its verb.
     #[serde(default)]
-    pub class: Class,
+    pub class: VerbClass,
     /// Its primary verb. The default depends on the class.
     pub verb: Option<String>,
     /// The last segment of its entry.
@@ -257,39 +257,39 @@ pub struct Agent {
     /// Address records (ENSIP-9), keyed by the EIP-155 ID of the chain, or `default` for the record for all EVM chains
     /// (ENSIP-19). The bytes are in hexadecimal. Empty means that the record is not set.
     #[serde(default)]
-    pub addresses: Addresses,
+    pub addresses: AddressRecordSpec,
     /// Address records that differ in the newest block.
     #[serde(default)]
-    pub latest_addresses: Addresses,
+    pub latest_addresses: AddressRecordSpec,
     /// The seller behind its entry, by the path on the sellers' host (`seller.rs`). If set, its runtime and the address
     /// of the payee are published.
     pub seller: Option<String>,
     /// Its entry in the registry of agents (ERC-8004). Agents with an entry are numbered from 1 in their order.
-    pub erc8004: Option<EntrySpec>,
+    pub erc8004: Option<RegistryEntrySpec>,
     /// Whether the schema binding records are set too.
     #[serde(default)]
     pub schema_records: bool,
     /// The layout of the card in IPFS.
     #[serde(default)]
-    pub layout: Layout,
+    pub layout: IpfsCardLayout,
     /// How its card is served over https.
     #[serde(default)]
-    pub web: Manners,
+    pub web: WebServerBehaviour,
     /// How gateways respond to requests for its card's blocks.
     #[serde(default)]
-    pub ipfs: GatewayManners,
+    pub ipfs: IpfsGatewayBehaviour,
     /// The registration of its name.
     #[serde(default)]
-    pub chain: OnChain,
+    pub chain: NameRegistrationSpec,
 }
 
 /// An entry in the registry of agents.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EntrySpec {
+pub struct RegistryEntrySpec {
     /// The agent's wallet in the registry.
     #[serde(default)]
-    pub wallet: Wallet,
+    pub wallet: AgentWalletSpec,
     /// The ENS name in its registration file. The default is the agent's name.
     pub ens: Option<String>,
     /// Whether the file is in IPFS. Otherwise it is a `data` URI.
@@ -302,7 +302,7 @@ pub struct EntrySpec {
 /// The wallet of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Wallet {
+pub enum AgentWalletSpec {
     /// The payee address of honest sellers.
     #[default]
     Payee,
@@ -317,15 +317,15 @@ pub enum Wallet {
 /// Address records by coin type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "BTreeMap<String, Bytes>")]
-pub struct Addresses(pub BTreeMap<CoinType, Bytes>);
+pub struct AddressRecordSpec(pub BTreeMap<CoinType, Bytes>);
 
-impl TryFrom<BTreeMap<String, Bytes>> for Addresses {
+impl TryFrom<BTreeMap<String, Bytes>> for AddressRecordSpec {
     type Error = String;
 
     fn try_from(by_chain: BTreeMap<String, Bytes>) -> Result<Self, String> {
         let coin = |chain: &str| match chain {
             "default" => Some(CoinType::EVM_DEFAULT),
-            id => id.parse().ok().and_then(CoinType::of_chain),
+            id => id.parse().ok().and_then(CoinType::for_chain),
         };
         let known = by_chain.into_iter().map(|(chain, address)| match coin(&chain) {
             Some(coin) => Ok((coin, address)),
@@ -338,7 +338,7 @@ impl TryFrom<BTreeMap<String, Bytes>> for Addresses {
 /// The layer that defines a card's verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Class {
+pub enum VerbClass {
     /// Protocol-Commons.
     #[default]
     Commons,
@@ -346,7 +346,7 @@ pub enum Class {
     Commercial,
 }
 
-impl Class {
+impl VerbClass {
     /// The name used in cards and locations.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -366,28 +366,28 @@ impl Class {
 /// The registration of a name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct OnChain {
+pub struct NameRegistrationSpec {
     /// Whether it exists at all.
     pub registered: bool,
     /// The account that holds it.
     pub holder: String,
     /// The contract that holds it.
-    pub custody: Custody,
+    pub custody: CustodyContract,
     /// Days from the start of the sandbox until the registration expires. Negative if it has expired.
     pub expires_in_days: i64,
     /// Its resolver.
     pub resolver: ResolverSpec,
     /// If the name has migrated to ENSv2, what ENSv1 still contains of it. With [`ResolverSpec::ParentWildcard`], this
     /// is about the parent.
-    pub migrated: Option<Traces>,
+    pub migrated: Option<Ensv1Remnant>,
 }
 
-impl Default for OnChain {
+impl Default for NameRegistrationSpec {
     fn default() -> Self {
         Self {
             registered: true,
             holder: PUBLISHER_ACCOUNT.to_owned(),
-            custody: Custody::Registry,
+            custody: CustodyContract::Registry,
             expires_in_days: 365,
             resolver: ResolverSpec::Public,
             migrated: None,
@@ -413,7 +413,7 @@ pub enum ResolverSpec {
     /// A resolver that misbehaves.
     Hostile {
         /// The kind of misbehaviour.
-        mode: HostileMode,
+        mode: HostileResolverMode,
         /// For a mode with a lookup, the URL. Otherwise the record that misbehaves, or all records if empty.
         #[serde(default)]
         arg: String,
@@ -423,7 +423,7 @@ pub enum ResolverSpec {
 /// The layout of a card in IPFS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Layout {
+pub enum IpfsCardLayout {
     /// One raw block.
     #[default]
     Raw,
@@ -450,7 +450,7 @@ pub struct CardEdit {
     /// Members to remove, as JSON Pointers (RFC 6901).
     pub remove: Vec<String>,
     /// Texts to replace after serialization, each once.
-    pub replace: Vec<Replacement>,
+    pub replace: Vec<TextReplacement>,
     /// A text that replaces the whole card.
     pub text: Option<String>,
     /// Text to append.
@@ -460,13 +460,13 @@ pub struct CardEdit {
     /// Number of spaces to append.
     pub pad: usize,
     /// How the text is encoded.
-    pub encoding: Encoding,
+    pub encoding: TextEncoding,
 }
 
 /// A text and its replacement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Replacement {
+pub struct TextReplacement {
     /// The text to replace. It must occur in the card.
     pub from: String,
     /// The replacement.
@@ -476,7 +476,7 @@ pub struct Replacement {
 /// How the text of a card is encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Encoding {
+pub enum TextEncoding {
     /// UTF-8.
     #[default]
     Utf8,
@@ -503,14 +503,14 @@ fn publisher_account() -> String {
 /// Why a sandbox cannot be built from its definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{agent}: {detail}")]
-pub struct SpecError {
+pub struct SandboxSpecError {
     /// The name with the defect.
     pub agent: String,
     /// What is wrong with it.
     pub detail: String,
 }
 
-impl Spec {
+impl SandboxSpec {
     /// Parses a definition from TOML.
     ///
     /// # Errors
@@ -521,7 +521,7 @@ impl Spec {
 
     /// Combines both definitions.
     #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
+    pub fn combined_with(mut self, other: Self) -> Self {
         self.agents.extend(other.agents);
         self.names.extend(other.names);
         self.schemas.extend(other.schemas);
@@ -531,7 +531,7 @@ impl Spec {
     }
 }
 
-impl Agent {
+impl AgentSpec {
     /// The primary verb.
     pub fn verb(&self) -> &str {
         self.verb.as_deref().unwrap_or_else(|| self.class.default_verb())
@@ -541,8 +541,8 @@ impl Agent {
         self.name.split('.').next().unwrap_or_default()
     }
 
-    pub(crate) fn error(&self, detail: String) -> SpecError {
-        SpecError { agent: self.name.clone(), detail }
+    pub(crate) fn error(&self, detail: String) -> SandboxSpecError {
+        SandboxSpecError { agent: self.name.clone(), detail }
     }
 }
 
@@ -550,18 +550,18 @@ impl Agent {
 mod tests {
     use super::*;
 
-    fn agent(more: &str) -> Result<Spec, String> {
-        Spec::parse(&format!("[[agent]]\nname = \"a.eth\"\nabout = \"An agent.\"\n{more}\n"))
+    fn agent(more: &str) -> Result<SandboxSpec, String> {
+        SandboxSpec::parse(&format!("[[agent]]\nname = \"a.eth\"\nabout = \"An agent.\"\n{more}\n"))
     }
 
     #[test]
     fn addresses_are_written_by_chain() {
         let agent = agent("addresses = { 1 = \"0x01\", 31337 = \"0x02\", default = \"0x\" }").unwrap().agents.remove(0);
-        let chain = CoinType::of_chain(31_337).unwrap();
+        let chain = CoinType::for_chain(31_337).unwrap();
         let expected: [(CoinType, Bytes); 3] =
             [(CoinType::ETHER, vec![1].into()), (CoinType::EVM_DEFAULT, Bytes::new()), (chain, vec![2].into())];
-        assert_eq!(agent.addresses, Addresses(expected.into()));
-        assert_eq!(agent.latest_addresses, Addresses::default());
+        assert_eq!(agent.addresses, AddressRecordSpec(expected.into()));
+        assert_eq!(agent.latest_addresses, AddressRecordSpec::default());
     }
 
     #[test]

@@ -5,15 +5,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::{Certificate, Client, Response};
 
-use super::spec::Spec;
-use super::world::World;
-use super::{GatewayManners, agents};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, cat_car};
+use super::spec::SandboxSpec;
+use super::world::RunningSandbox;
+use super::{IpfsGatewayBehaviour, agents};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget, read_file_from_car};
 
 const CARDS: &str = "https://cards.sandbox.example/agents/v1.0.0/commons";
 
 /// A client that trusts the sandbox's certificates and connects to its host names.
-fn client(world: &World) -> Client {
+fn client(world: &RunningSandbox) -> Client {
     let root = Certificate::from_pem(world.ca_pem().as_bytes()).unwrap();
     let mut builder = Client::builder()
         .tls_certs_only([root])
@@ -27,8 +27,8 @@ fn client(world: &World) -> Client {
     builder.build().unwrap()
 }
 
-async fn world(agents: &str) -> World {
-    World::start(&Spec::parse(agents).unwrap()).await.unwrap()
+async fn world(agents: &str) -> RunningSandbox {
+    RunningSandbox::start(&SandboxSpec::parse(agents).unwrap()).await.unwrap()
 }
 
 /// The TOML of an agent with an additional line.
@@ -94,8 +94,8 @@ async fn cards_are_served_well_and_badly() {
 
 /// CID and path of the only card with that layout in the sandbox.
 fn location(world: &str, layout: &str) -> (ContentId, String) {
-    let spec = Spec::parse(&agent(world, &format!("layout = \"{layout}\""))).unwrap();
-    let schemas = super::schemas::Schemas::publish(&[]);
+    let spec = SandboxSpec::parse(&agent(world, &format!("layout = \"{layout}\""))).unwrap();
+    let schemas = super::schemas::SandboxSchemas::with_defects(&[]);
     let published = spec.agents[0].publish(&schemas).unwrap();
     let mirror = &published.records["cl.agentcard.mirror.ipfs"];
     let rest = mirror.strip_prefix("ipfs://").unwrap();
@@ -113,7 +113,7 @@ async fn every_layout_comes_as_a_car() {
         let url = format!("https://gateway.sandbox.example/ipfs/{cid}/{path}?format=car&dag-scope=entity");
         let car = bytes(get(&client, &url).await).await;
         let path = ContentPath::parse(&path).unwrap();
-        assert_eq!(cat_car(cid, &path, Budget::card(), car).unwrap().bytes, card, "{layout}");
+        assert_eq!(read_file_from_car(cid, &path, DagWalkBudget::for_card(), car).unwrap().bytes, card, "{layout}");
         let raw = bytes(get(&client, &format!("https://gateway.sandbox.example/ipfs/{cid}?format=raw")).await).await;
         assert!(cid.verify(&raw), "{layout}");
     }
@@ -124,43 +124,46 @@ async fn bad_gateways_are_bad() {
     let world = world(&agent("x.eth", "layout = \"file\"")).await;
     let client = client(&world);
     let (cid, _) = location("x.eth", "file");
-    for manners in GatewayManners::ALL {
-        if matches!(manners, GatewayManners::Stall | GatewayManners::Endless) {
+    for manners in IpfsGatewayBehaviour::ALL {
+        if matches!(manners, IpfsGatewayBehaviour::Stall | IpfsGatewayBehaviour::Endless) {
             continue;
         }
-        let gateway = world.gateway(manners).url;
+        let gateway = world.gateway_upstream(manners).url;
         let raw = match client.get(format!("{gateway}ipfs/{cid}?format=raw")).send().await {
             Ok(response) if response.status() == 200 => response.bytes().await.ok(),
             _ => None,
         };
         // The root of a file in several blocks is not a leaf.
-        let honest = matches!(manners, GatewayManners::Ok | GatewayManners::RawOnly | GatewayManners::WithoutLeaves);
+        let honest = matches!(
+            manners,
+            IpfsGatewayBehaviour::Ok | IpfsGatewayBehaviour::RawOnly | IpfsGatewayBehaviour::WithoutLeaves
+        );
         assert_eq!(raw.is_some_and(|raw| cid.verify(&raw)), honest, "{manners}");
     }
 }
 
 #[tokio::test]
 async fn bad_data_is_refused_with_the_name_of_the_agent() {
-    let spec = |text: &str| Spec::parse(text).unwrap();
+    let spec = |text: &str| SandboxSpec::parse(text).unwrap();
     let missing = agent("x.eth", "card.replace = [{ from = \"nowhere\", to = \"\" }]");
-    let error = World::start(&spec(&missing)).await.err().unwrap().to_string();
+    let error = RunningSandbox::start(&spec(&missing)).await.err().unwrap().to_string();
     assert!(error.starts_with("x.eth: the card has no \"nowhere\""), "{error}");
-    let error = World::start(&spec(&agent("X.eth", ""))).await.err().unwrap().to_string();
+    let error = RunningSandbox::start(&spec(&agent("X.eth", ""))).await.err().unwrap().to_string();
     assert!(error.starts_with("X.eth: write it as x.eth"), "{error}");
-    assert!(Spec::parse(&agent("x.eth", "typo = 1")).unwrap_err().contains("unknown field `typo`"));
+    assert!(SandboxSpec::parse(&agent("x.eth", "typo = 1")).unwrap_err().contains("unknown field `typo`"));
 }
 
 #[tokio::test]
 async fn the_sandbox_starts() {
-    let world = World::start(&agents::spec()).await.unwrap();
-    assert!(world.rpc().url.starts_with("http://127.0.0.1:"));
+    let world = RunningSandbox::start(&agents::spec()).await.unwrap();
+    assert!(world.rpc_upstream().url.starts_with("http://127.0.0.1:"));
     assert!(world.connect_to().iter().all(|rule| rule.contains(":443:127.0.0.1:")));
     assert!(world.connect_to().iter().all(|rule| rule.contains(".sandbox.example:443:")));
 }
 
 #[test]
 fn the_list_is_sorted_and_complete() {
-    let expected = agents::expected();
+    let expected = agents::expected_agents();
     assert!(!expected.is_empty());
     for agent in &expected {
         assert!(agent.about.ends_with('.'), "{}: a sentence ends with a full stop", agent.name);

@@ -1,7 +1,8 @@
 //! The HTTPS origin of a sandbox: one listener on loopback that serves every host, by the `Host` header.
 //!
-//! [`Manners`] describes how a document is served: correctly, or with one of many faults. [`VirtualHosts`] answers the
-//! requests to every host: of the cards, the schemas, the sellers, the IPFS gateways and the CCIP-Read gateway.
+//! [`WebServerBehaviour`] describes how a document is served: correctly, or with one of many faults. [`VirtualHosts`]
+//! answers the requests to every host: of the cards, the schemas, the sellers, the IPFS gateways and the CCIP-Read
+//! gateway.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -42,7 +43,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How a document is served.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Manners {
+pub enum WebServerBehaviour {
     /// 200 with the document.
     #[default]
     Ok,
@@ -76,45 +77,47 @@ pub enum Manners {
 
 /// A document with the way in which it is served.
 #[derive(Clone, Debug)]
-pub(crate) struct Document {
-    pub(crate) manners: Manners,
+pub(crate) struct ServedFile {
+    pub(crate) manners: WebServerBehaviour,
     pub(crate) body: Bytes,
-    /// The document for [`Manners::Other`].
+    /// The document for [`WebServerBehaviour::Other`].
     pub(crate) other: Bytes,
 }
 
-impl Document {
+impl ServedFile {
     /// A document that is served correctly.
-    pub(crate) fn well(body: Bytes) -> Self {
-        Self { manners: Manners::Ok, other: body.clone(), body }
+    pub(crate) fn served_correctly(body: Bytes) -> Self {
+        Self { manners: WebServerBehaviour::Ok, other: body.clone(), body }
     }
 
     /// The response to a request for `uri`.
-    pub(crate) fn serve(&self, uri: &Uri) -> Reply {
+    pub(crate) fn serve(&self, uri: &Uri) -> HostReaction {
         match &self.manners {
-            Manners::Ok => json(self.body.clone()),
-            Manners::Other => json(self.other.clone()),
-            Manners::Html => html(StatusCode::OK),
-            Manners::Gzip => gzip(&self.body),
-            Manners::GzipBomb => gzip(&vec![b' '; BOMB_BYTES]),
-            Manners::Endless => endless("application/json"),
-            Manners::Oversize => json(Bytes::from(vec![b' '; 300 * 1024])),
-            Manners::Truncated => truncated("application/json", &self.body),
-            Manners::Status(code) => html(StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)),
-            Manners::Redirect(to) => redirect(to),
-            Manners::RedirectLoop => redirect(uri.path()),
-            Manners::Hops(hops) => match hop(uri) {
+            WebServerBehaviour::Ok => json(self.body.clone()),
+            WebServerBehaviour::Other => json(self.other.clone()),
+            WebServerBehaviour::Html => html(StatusCode::OK),
+            WebServerBehaviour::Gzip => gzip(&self.body),
+            WebServerBehaviour::GzipBomb => gzip(&vec![b' '; BOMB_BYTES]),
+            WebServerBehaviour::Endless => endless("application/json"),
+            WebServerBehaviour::Oversize => json(Bytes::from(vec![b' '; 300 * 1024])),
+            WebServerBehaviour::Truncated => truncated("application/json", &self.body),
+            WebServerBehaviour::Status(code) => {
+                html(StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
+            }
+            WebServerBehaviour::Redirect(to) => redirect(to),
+            WebServerBehaviour::RedirectLoop => redirect(uri.path()),
+            WebServerBehaviour::Hops(hops) => match hop(uri) {
                 done if done >= *hops => json(self.body.clone()),
                 done => redirect(&format!("{}?hop={}", uri.path(), done + 1)),
             },
-            Manners::Drop => Reply::Drop,
-            Manners::Stall => Reply::Stall,
+            WebServerBehaviour::Drop => HostReaction::Drop,
+            WebServerBehaviour::Stall => HostReaction::Stall,
         }
     }
 }
 
 /// How a host reacts to a request.
-pub(crate) enum Reply {
+pub(crate) enum HostReaction {
     Answer(Response<Body>),
     Drop,
     /// Keeps the client waiting.
@@ -124,17 +127,17 @@ pub(crate) enum Reply {
 /// All hosts of a sandbox behind one listener. The `Host` header selects one.
 pub(crate) trait VirtualHosts: Send + Sync + 'static {
     /// The response to a request for `host`. `body` is empty except for a POST.
-    fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> Reply;
+    fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> HostReaction;
 }
 
 /// A running server. Dropping it stops the server.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct HttpsServer {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
-impl Server {
+impl HttpsServer {
     /// Serves `hosts` on a free port of 127.0.0.1. No other address can be bound.
     pub(crate) async fn start(tls: Arc<rustls::ServerConfig>, hosts: Arc<dyn VirtualHosts>) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -148,7 +151,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for HttpsServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -185,81 +188,84 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, hosts: Arc<dyn VirtualH
 
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is dropped on purpose")]
-struct Dropped;
+struct DroppedConnectionError;
 
-async fn handle(hosts: &dyn VirtualHosts, request: Request<Incoming>) -> Result<Response<Body>, Dropped> {
+async fn handle(
+    hosts: &dyn VirtualHosts,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, DroppedConnectionError> {
     let (head, body) = request.into_parts();
-    let body = axum::body::to_bytes(Body::new(body), CHUNK).await.map_err(|_| Dropped)?;
+    let body = axum::body::to_bytes(Body::new(body), CHUNK).await.map_err(|_| DroppedConnectionError)?;
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
     let request = Request::from_parts(head, ());
     match hosts.answer(&host, &request, &body) {
-        Reply::Answer(response) => Ok(response),
-        Reply::Drop => Err(Dropped),
-        Reply::Stall => std::future::pending().await,
+        HostReaction::Answer(response) => Ok(response),
+        HostReaction::Drop => Err(DroppedConnectionError),
+        HostReaction::Stall => std::future::pending().await,
     }
 }
 
-pub(crate) fn json(body: Bytes) -> Reply {
+pub(crate) fn json(body: Bytes) -> HostReaction {
     bytes("application/json", body)
 }
 
-pub(crate) fn bytes(content_type: &str, body: Bytes) -> Reply {
-    Reply::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], Body::from(body)))
+pub(crate) fn bytes(content_type: &str, body: Bytes) -> HostReaction {
+    HostReaction::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], Body::from(body)))
 }
 
 /// 402 with a JSON body, and a header `PAYMENT-REQUIRED` for each of `terms`.
-pub(crate) fn payment_required(terms: &[String], body: &str) -> Reply {
+pub(crate) fn payment_required(terms: &[String], body: &str) -> HostReaction {
     let name = hyper::header::HeaderName::from_static("payment-required");
     let headers = [(CONTENT_TYPE, "application/json")];
     let mut response = response(StatusCode::PAYMENT_REQUIRED, &headers, Body::from(body.to_owned()));
     for value in terms.iter().filter_map(|terms| terms.parse().ok()) {
         response.headers_mut().append(name.clone(), value);
     }
-    Reply::Answer(response)
+    HostReaction::Answer(response)
 }
 
 /// An HTML page with that status.
-pub(crate) fn html(status: StatusCode) -> Reply {
+pub(crate) fn html(status: StatusCode) -> HostReaction {
     let page = "<!doctype html><title>sandbox</title><p>There is no such thing here.</p>";
-    Reply::Answer(response(status, &[(CONTENT_TYPE, "text/html")], Body::from(page)))
+    HostReaction::Answer(response(status, &[(CONTENT_TYPE, "text/html")], Body::from(page)))
 }
 
-pub(crate) fn redirect(to: &str) -> Reply {
-    Reply::Answer(response(StatusCode::FOUND, &[(LOCATION, to)], Body::empty()))
+pub(crate) fn redirect(to: &str) -> HostReaction {
+    HostReaction::Answer(response(StatusCode::FOUND, &[(LOCATION, to)], Body::empty()))
 }
 
-pub(crate) fn endless(content_type: &str) -> Reply {
+pub(crate) fn endless(content_type: &str) -> HostReaction {
     endless_after(content_type, Bytes::new())
 }
 
 /// 200 with `start`, followed by endless bytes.
-pub(crate) fn endless_after(content_type: &str, start: Bytes) -> Reply {
+pub(crate) fn endless_after(content_type: &str, start: Bytes) -> HostReaction {
     let filler = Bytes::from(vec![b' '; CHUNK]);
     let body = stream::once(async { start }).chain(stream::repeat(filler).take(ENDLESS_BYTES / CHUNK));
     let body = Body::from_stream(body.map(Ok::<_, Infallible>));
-    Reply::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], body))
+    HostReaction::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], body))
 }
 
 /// 200 with the `Content-Length` of `body`, but only its first half. Then the connection closes.
-pub(crate) fn truncated(content_type: &str, body: &Bytes) -> Reply {
+pub(crate) fn truncated(content_type: &str, body: &Bytes) -> HostReaction {
     let length = body.len().to_string();
     let half = Ok(body.slice(..body.len() / 2));
     let cut = async {
         // The first half must be sent before the connection closes: the server flushes when the body is pending.
         tokio::task::yield_now().await;
-        Err(Dropped)
+        Err(DroppedConnectionError)
     };
     let headers = [(CONTENT_TYPE, content_type), (CONTENT_LENGTH, length.as_str())];
     let body = Body::from_stream(stream::iter([half]).chain(stream::once(cut)));
-    Reply::Answer(response(StatusCode::OK, &headers, body))
+    HostReaction::Answer(response(StatusCode::OK, &headers, body))
 }
 
-fn gzip(body: &[u8]) -> Reply {
+fn gzip(body: &[u8]) -> HostReaction {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let packed = encoder.write_all(body).and_then(|()| encoder.finish());
-    let Ok(packed) = packed else { return Reply::Drop };
+    let Ok(packed) = packed else { return HostReaction::Drop };
     let headers = [(CONTENT_TYPE, "application/json"), (CONTENT_ENCODING, "gzip")];
-    Reply::Answer(response(StatusCode::OK, &headers, Body::from(packed)))
+    HostReaction::Answer(response(StatusCode::OK, &headers, Body::from(packed)))
 }
 
 fn response(status: StatusCode, headers: &[(hyper::header::HeaderName, &str)], body: Body) -> Response<Body> {

@@ -1,4 +1,5 @@
-//! A running sandbox: the chain, the web hosts, the IPFS gateways and the CCIP-Read gateway of a [`Spec`], on loopback.
+//! A running sandbox: the chain, the web hosts, the IPFS gateways and the CCIP-Read gateway of a [`SandboxSpec`], on
+//! loopback.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,23 +14,25 @@ use jiff::{SignedDuration, Timestamp};
 use super::beacon::{BeaconBehaviour, BeaconServers};
 use super::ca;
 use super::ccip::{self, CCIP_HOST};
-use super::chain::{BuildError, ChainBuilder, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain};
+use super::chain::{ChainBuildError, ChainBuilder, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain};
 use super::demo::DemoSellers;
 use super::discovery;
-use super::gateway::{GatewayManners, Store};
+use super::gateway::{IpfsGatewayBehaviour, SandboxBlockStore};
 use super::planned;
-use super::published::{CARDS_HOST, Published};
+use super::published::{CARDS_HOST, PublishedAgent};
 use super::purchase::SandboxPurchase;
-use super::registrations::{self, RegistryEntry};
-pub use super::schemas::Manifest;
-use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
+use super::registrations::{self, AgentRegistryEntry};
+pub use super::schemas::SandboxManifest;
+use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, SandboxSchemas};
 use super::seller::{self, SELLER_HOST, THIEF_HOST};
-use super::sellers::{self, Sellers};
-use super::spec::{Agent, PUBLISHER_ACCOUNT, PlainName, ResolverSpec, Spec, SpecError, Wallet};
-use super::web::{self, Document, Reply, Server, VirtualHosts};
+use super::sellers::{self, SellerReplyTable};
+use super::spec::{
+    AgentSpec, AgentWalletSpec, CardlessNameSpec, PUBLISHER_ACCOUNT, ResolverSpec, SandboxSpec, SandboxSpecError,
+};
+use super::web::{self, HostReaction, HttpsServer, ServedFile, VirtualHosts};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointRecordKey};
-use clresolve_core::reading::Block;
+use clresolve_core::reading::ChainBlock;
 use clresolve_ipfs::build;
 
 /// Host of the gateway without faults. Those with faults are subdomains of it.
@@ -59,19 +62,19 @@ pub const MAX_HEAD_AGE: Duration = Duration::from_secs(2 * SEAL_EVERY.as_secs())
 const BETWEEN_WRITES: SignedDuration = SignedDuration::from_secs(1);
 
 /// A running sandbox. Dropping it stops the servers.
-pub struct World {
+pub struct RunningSandbox {
     ca_pem: String,
-    server: Server,
+    server: HttpsServer,
     rpc: RpcServer,
     beacon: BeaconServers,
     /// Endpoints with faults that have been requested. They keep running.
-    faulty: Mutex<Vec<(ChainState, RpcServer)>>,
-    draft: Draft,
+    faulty: Mutex<Vec<(ServedChainState, RpcServer)>>,
+    draft: SandboxChainDraft,
     /// The chain with a newest block that is hours old.
     stopped: Arc<SandboxChain>,
     started: Timestamp,
-    hosts: Arc<Hosts>,
-    manifests: Vec<Manifest>,
+    hosts: Arc<SandboxHosts>,
+    manifests: Vec<SandboxManifest>,
     agents: BTreeMap<String, u64>,
     /// The sellers' own hosts.
     sellers: BTreeSet<String>,
@@ -80,13 +83,13 @@ pub struct World {
 /// Why a sandbox cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum WorldError {
+pub enum SandboxError {
     /// The data does not define a sandbox.
     #[error(transparent)]
-    Spec(#[from] SpecError),
+    Spec(#[from] SandboxSpecError),
     /// The chain rejects the data.
     #[error("the sandbox's chain: {0}")]
-    Chain(#[from] BuildError),
+    Chain(#[from] ChainBuildError),
     /// No loopback port is free, or no certificate can be created.
     #[error("the sandbox cannot listen on 127.0.0.1: {0}")]
     Listen(String),
@@ -94,7 +97,7 @@ pub enum WorldError {
 
 /// An upstream of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct At {
+pub struct SandboxUpstream {
     /// Its label in verdicts and logs.
     pub label: String,
     /// Its URL.
@@ -103,7 +106,7 @@ pub struct At {
 
 /// Numbers of requests received so far, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SandboxRequestCounts {
     /// For cards.
     pub https: u64,
     /// For blocks and CARs.
@@ -123,7 +126,7 @@ pub struct Counts {
 /// The chain that an endpoint serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ChainState {
+pub enum ServedChainState {
     /// A growing chain.
     #[default]
     Growing,
@@ -133,31 +136,31 @@ pub enum ChainState {
     Stopped,
 }
 
-impl World {
+impl RunningSandbox {
     /// Builds the sandbox and starts its servers on free ports of 127.0.0.1.
     ///
     /// # Errors
     /// `spec` does not define a sandbox, or no port is free.
-    pub async fn start(spec: &Spec) -> Result<Self, WorldError> {
+    pub async fn start(spec: &SandboxSpec) -> Result<Self, SandboxError> {
         let now = Timestamp::now();
-        let schemas = Schemas::publish(&spec.schemas);
-        let published = publish(&spec.agents, &schemas)?;
-        let mut draft = Draft::new(spec, &published, now)?;
+        let schemas = SandboxSchemas::with_defects(&spec.schemas);
+        let published = publish_agents(&spec.agents, &schemas)?;
+        let mut draft = SandboxChainDraft::new(spec, &published, now)?;
         let stopped = Arc::new(draft.chain(SandboxPurchase::SETTLED_AT + EPOCH)?);
         draft.seal(now - EPOCH)?;
         let chain = Arc::new(draft.grow(now)?);
 
         let sellers = sellers::hosts(spec);
         let of_sellers: Vec<&str> = sellers.iter().map(String::as_str).collect();
-        let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS, &of_sellers].concat())
-            .map_err(|error| WorldError::Listen(error.to_string()))?;
-        let hosts = Arc::new(Hosts::new(spec, &published, &schemas, Arc::clone(&chain)));
-        let server = Server::start(identity.tls, Arc::clone(&hosts) as Arc<dyn VirtualHosts>)
+        let identity = ca::issue_certificates(&[&CERTIFIED[..], &discovery::HOSTS, &of_sellers].concat())
+            .map_err(|error| SandboxError::Listen(error.to_string()))?;
+        let hosts = Arc::new(SandboxHosts::new(spec, &published, &schemas, Arc::clone(&chain)));
+        let server = HttpsServer::start(identity.tls, Arc::clone(&hosts) as Arc<dyn VirtualHosts>)
             .await
-            .map_err(|error| WorldError::Listen(error.to_string()))?;
+            .map_err(|error| SandboxError::Listen(error.to_string()))?;
         let beacon = BeaconServers::start(Arc::clone(&chain)).await;
-        let beacon = beacon.map_err(|error| WorldError::Listen(error.to_string()))?;
-        let rpc = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
+        let beacon = beacon.map_err(|error| SandboxError::Listen(error.to_string()))?;
+        let rpc = RpcServer::bind(chain).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
         let manifests = schemas.manifests().cloned().collect();
         let is_agent = |name: &str| spec.agents.iter().any(|agent| agent.name == name);
         let entries = registrations::entries(spec);
@@ -179,13 +182,13 @@ impl World {
     }
 
     /// The endpoint without faults.
-    pub fn rpc(&self) -> At {
-        At { label: "sandbox-rpc".to_owned(), url: self.rpc.url() }
+    pub fn rpc_upstream(&self) -> SandboxUpstream {
+        SandboxUpstream { label: "sandbox-rpc".to_owned(), url: self.rpc.url() }
     }
 
     /// The honest endpoint of the beacon API.
-    pub fn beacon(&self) -> At {
-        At { label: "sandbox-beacon".to_owned(), url: self.beacon.honest() }
+    pub fn beacon_upstream(&self) -> SandboxUpstream {
+        SandboxUpstream { label: "sandbox-beacon".to_owned(), url: self.beacon.honest_url() }
     }
 
     /// The beacon block root from which a light client can start.
@@ -197,9 +200,10 @@ impl World {
     ///
     /// # Errors
     /// No port is free.
-    pub async fn beacon_endpoint(&self, behaviour: BeaconBehaviour) -> Result<At, WorldError> {
-        let url = self.beacon.further(behaviour).await.map_err(|error| WorldError::Listen(error.to_string()))?;
-        Ok(At { label: format!("beacon-{behaviour}"), url })
+    pub async fn start_beacon_endpoint(&self, behaviour: BeaconBehaviour) -> Result<SandboxUpstream, SandboxError> {
+        let url =
+            self.beacon.start_endpoint(behaviour).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
+        Ok(SandboxUpstream { label: format!("beacon-{behaviour}"), url })
     }
 
     /// Hash of block 0.
@@ -213,12 +217,12 @@ impl World {
     }
 
     /// The manifests of its schemas.
-    pub fn manifests(&self) -> &[Manifest] {
+    pub fn manifests(&self) -> &[SandboxManifest] {
         &self.manifests
     }
 
     /// The numbers of its agents in the registry of agents (ERC-8004), by name.
-    pub const fn agents(&self) -> &BTreeMap<String, u64> {
+    pub const fn agent_numbers(&self) -> &BTreeMap<String, u64> {
         &self.agents
     }
 
@@ -226,16 +230,20 @@ impl World {
     ///
     /// # Errors
     /// No port is free.
-    pub async fn endpoint(&self, fault: RpcFault, state: ChainState) -> Result<At, WorldError> {
+    pub async fn start_rpc_endpoint(
+        &self,
+        fault: RpcFault,
+        state: ServedChainState,
+    ) -> Result<SandboxUpstream, SandboxError> {
         let chain = match state {
-            ChainState::Growing => self.hosts.chain(),
-            ChainState::Ahead => Arc::new(self.draft.clone().grow(self.started + EPOCH)?),
-            ChainState::Stopped => Arc::clone(&self.stopped),
+            ServedChainState::Growing => self.hosts.chain(),
+            ServedChainState::Ahead => Arc::new(self.draft.clone().grow(self.started + EPOCH)?),
+            ServedChainState::Stopped => Arc::clone(&self.stopped),
         };
-        let server = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
+        let server = RpcServer::bind(chain).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
         server.set_fault(fault);
         let mut faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
-        let endpoint = At { label: format!("rpc-{}", faulty.len() + 1), url: server.url() };
+        let endpoint = SandboxUpstream { label: format!("rpc-{}", faulty.len() + 1), url: server.url() };
         faulty.push((state, server));
         Ok(endpoint)
     }
@@ -244,7 +252,7 @@ impl World {
     ///
     /// # Errors
     /// The port cannot be bound.
-    pub async fn sell(&self, port: u16) -> std::io::Result<DemoSellers> {
+    pub async fn start_demo_sellers(&self, port: u16) -> std::io::Result<DemoSellers> {
         DemoSellers::start(port, &self.hosts.chain()).await
     }
 
@@ -253,50 +261,50 @@ impl World {
     ///
     /// # Errors
     /// The name has no resolver with records.
-    pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<Block, WorldError> {
+    pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<ChainBlock, SandboxError> {
         self.change(|newest| newest.set_text(name, key, value))
     }
 
-    /// Makes a change in a new block that is not final. Every endpoint of a growing chain serves it from the next request
-    /// on.
+    /// Makes a change in a new block that is not final. Every endpoint of a growing chain serves it from the next
+    /// request on.
     ///
     /// # Errors
     /// The change fails.
     pub fn change(
         &mut self,
-        change: impl FnOnce(&mut ChainBuilder) -> Result<(), BuildError>,
-    ) -> Result<Block, WorldError> {
+        change: impl FnOnce(&mut ChainBuilder) -> Result<(), ChainBuildError>,
+    ) -> Result<ChainBlock, SandboxError> {
         let newest = &mut self.draft.newest;
         change(newest)?;
         let block = newest.seal(newest.build()?.latest().timestamp + BETWEEN_WRITES)?;
         let chain = Arc::new(newest.build()?);
-        self.publish(&chain);
+        self.serve_chain(&chain);
         Ok(block)
     }
 
-    fn publish(&self, chain: &Arc<SandboxChain>) {
-        self.hosts.publish(Arc::clone(chain));
-        self.rpc.publish(Arc::clone(chain));
-        self.beacon.publish(Arc::clone(chain));
+    fn serve_chain(&self, chain: &Arc<SandboxChain>) {
+        self.hosts.serve_chain(Arc::clone(chain));
+        self.rpc.serve_chain(Arc::clone(chain));
+        self.beacon.follow_chain(Arc::clone(chain));
         let faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, server) in faulty.iter().filter(|(state, _)| *state == ChainState::Growing) {
-            server.publish(Arc::clone(chain));
+        for (_, server) in faulty.iter().filter(|(state, _)| *state == ServedChainState::Growing) {
+            server.serve_chain(Arc::clone(chain));
         }
     }
 
     /// The gateway with these manners.
-    pub fn gateway(&self, manners: GatewayManners) -> At {
+    pub fn gateway_upstream(&self, manners: IpfsGatewayBehaviour) -> SandboxUpstream {
         let host = gateway_host(manners);
         let label = host.trim_end_matches(&format!(".{}", ca::DOMAIN)).to_owned();
-        At { label, url: format!("https://{host}/") }
+        SandboxUpstream { label, url: format!("https://{host}/") }
     }
 
     /// Requests received so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> SandboxRequestCounts {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let hosts = &self.hosts;
         let further = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
-        Counts {
+        SandboxRequestCounts {
             https: count(&hosts.cards),
             gateway: count(&hosts.gateways),
             rpc: self.rpc.requests(),
@@ -313,7 +321,7 @@ impl World {
         let at = |label: &str, host: &str| (label.to_owned(), format!("https://{host} at {web}"));
         vec![
             ("JSON-RPC".to_owned(), self.rpc.url()),
-            ("beacon API".to_owned(), self.beacon.honest()),
+            ("beacon API".to_owned(), self.beacon.honest_url()),
             at("cards", CARDS_HOST),
             at("IPFS gateway", GATEWAY_HOST),
             at("CCIP-Read gateway", CCIP_HOST),
@@ -324,12 +332,12 @@ impl World {
     }
 
     /// Keeps the chain growing. Never returns.
-    pub async fn run(mut self) {
+    pub async fn keep_growing(mut self) {
         loop {
             tokio::time::sleep(SEAL_EVERY).await;
             // If the clock was set back, no block is sealed. The next round may seal one.
             if let Ok(chain) = self.draft.grow(Timestamp::now()) {
-                self.publish(&Arc::new(chain));
+                self.serve_chain(&Arc::new(chain));
             }
         }
     }
@@ -337,7 +345,7 @@ impl World {
     /// The address of each host: `HOST:PORT:ADDRESS:PORT`, the format of `--connect-to`.
     pub fn connect_to(&self) -> Vec<String> {
         let target = self.server.address();
-        let faulty = GatewayManners::ALL.into_iter().map(gateway_host);
+        let faulty = IpfsGatewayBehaviour::ALL.into_iter().map(gateway_host);
         [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, SELLER_HOST, THIEF_HOST, UNTRUSTED_HOST]
             .into_iter()
             .chain(discovery::HOSTS)
@@ -361,20 +369,23 @@ const CERTIFIED: [&str; 8] = [
     "*.gateway.sandbox.example",
 ];
 
-fn gateway_host(manners: GatewayManners) -> String {
+fn gateway_host(manners: IpfsGatewayBehaviour) -> String {
     match manners {
-        GatewayManners::Ok => GATEWAY_HOST.to_owned(),
+        IpfsGatewayBehaviour::Ok => GATEWAY_HOST.to_owned(),
         faulty => format!("{faulty}.{GATEWAY_HOST}"),
     }
 }
 
-fn publish(agents: &[Agent], schemas: &Schemas) -> Result<Vec<(Agent, Published)>, SpecError> {
+fn publish_agents(
+    agents: &[AgentSpec],
+    schemas: &SandboxSchemas,
+) -> Result<Vec<(AgentSpec, PublishedAgent)>, SandboxSpecError> {
     agents.iter().map(|agent| Ok((agent.clone(), agent.publish(schemas)?))).collect()
 }
 
 /// The final blocks of the chain.
 #[derive(Clone)]
-struct Draft {
+struct SandboxChainDraft {
     builder: ChainBuilder,
     /// The same chain with the blocks that are not final.
     newest: ChainBuilder,
@@ -388,8 +399,12 @@ struct Draft {
     pending_wallets: Vec<(Address, u64)>,
 }
 
-impl Draft {
-    fn new(spec: &Spec, published: &[(Agent, Published)], now: Timestamp) -> Result<Self, WorldError> {
+impl SandboxChainDraft {
+    fn new(
+        spec: &SandboxSpec,
+        published: &[(AgentSpec, PublishedAgent)],
+        now: Timestamp,
+    ) -> Result<Self, SandboxError> {
         let builder = ChainBuilder::new()?;
         let newest = builder.clone();
         let mut draft = Self {
@@ -413,7 +428,7 @@ impl Draft {
             draft.put_plain_name(&plain, now)?;
         }
         for entry in registrations::entries(spec) {
-            draft.enter(&entry)?;
+            draft.register_agent_entry(&entry)?;
         }
         draft.builder.seal(SandboxPurchase::SETTLED_AT - NEWEST)?;
         // In their own block, since the block with all names has too many receipts to read.
@@ -426,22 +441,22 @@ impl Draft {
     }
 
     /// Registers an entry in the registry of agents.
-    fn enter(&mut self, entry: &RegistryEntry<'_>) -> Result<(), WorldError> {
+    fn register_agent_entry(&mut self, entry: &AgentRegistryEntry<'_>) -> Result<(), SandboxError> {
         let account = entry.account();
         self.builder.register_agent(account, &entry.uri())?;
         match entry.spec.wallet {
-            Wallet::Unset => self.builder.unset_agent_wallet(account, entry.number)?,
-            Wallet::Leaving => self.pending_wallets.push((account, entry.number)),
-            Wallet::Payee | Wallet::Stranger => {}
+            AgentWalletSpec::Unset => self.builder.unset_agent_wallet(account, entry.number)?,
+            AgentWalletSpec::Leaving => self.pending_wallets.push((account, entry.number)),
+            AgentWalletSpec::Payee | AgentWalletSpec::Stranger => {}
         }
         Ok(())
     }
 
-    fn put_plain_name(&mut self, plain: &PlainName, now: Timestamp) -> Result<(), WorldError> {
+    fn put_plain_name(&mut self, plain: &CardlessNameSpec, now: Timestamp) -> Result<(), SandboxError> {
         let (name, resolver) = resolver(&plain.name, &plain.resolver)?;
         self.register(&NameRegistration {
             custody: plain.custody,
-            expiry: plain.expires_in_days.map(|days| in_days(now, days)),
+            expiry: plain.expires_in_days.map(|days| add_days(now, days)),
             resolver,
             texts: plain.records.clone(),
             addr: plain.addr.as_deref().map(account),
@@ -450,7 +465,7 @@ impl Draft {
         })
     }
 
-    fn put_agent(&mut self, agent: &Agent, published: &Published, now: Timestamp) -> Result<(), WorldError> {
+    fn put_agent(&mut self, agent: &AgentSpec, published: &PublishedAgent, now: Timestamp) -> Result<(), SandboxError> {
         let chain = &agent.chain;
         if !chain.registered {
             return Ok(());
@@ -480,7 +495,7 @@ impl Draft {
         }
         self.register(&NameRegistration {
             custody: chain.custody,
-            expiry: Some(in_days(now, chain.expires_in_days)),
+            expiry: Some(add_days(now, chain.expires_in_days)),
             resolver,
             migrated: chain.migrated,
             texts,
@@ -489,26 +504,29 @@ impl Draft {
         })
     }
 
-    fn register(&mut self, registration: &NameRegistration) -> Result<(), WorldError> {
-        let detail = |error: BuildError| SpecError { agent: registration.name.to_string(), detail: error.to_string() };
+    fn register(&mut self, registration: &NameRegistration) -> Result<(), SandboxError> {
+        let detail = |error: ChainBuildError| SandboxSpecError {
+            agent: registration.name.to_string(),
+            detail: error.to_string(),
+        };
         Ok(self.builder.register(registration).map_err(detail)?)
     }
 
     /// Seals a block that is final at `now`.
-    fn seal(&mut self, now: Timestamp) -> Result<(), WorldError> {
+    fn seal(&mut self, now: Timestamp) -> Result<(), SandboxError> {
         self.builder.seal(now - FINALITY)?;
         Ok(self.builder.finalize()?)
     }
 
     /// Seals a block that is final at `now`, and returns the chain with the [newest](Self::chain) block after it.
-    fn grow(&mut self, now: Timestamp) -> Result<SandboxChain, WorldError> {
+    fn grow(&mut self, now: Timestamp) -> Result<SandboxChain, SandboxError> {
         self.seal(now)?;
         self.chain(now)
     }
 
     /// The chain with a block after the final ones that is not final. It contains the pending records. The next round
     /// replaces it.
-    fn chain(&mut self, now: Timestamp) -> Result<SandboxChain, WorldError> {
+    fn chain(&mut self, now: Timestamp) -> Result<SandboxChain, SandboxError> {
         let mut newest = self.builder.clone();
         for (name, key, value) in &self.pending {
             newest.set_text(name, key, value)?;
@@ -531,7 +549,7 @@ impl Draft {
 }
 
 /// The name whose resolver has the records of `name`, and that resolver.
-fn resolver(name: &str, spec: &ResolverSpec) -> Result<(EnsName, ResolverKind), SpecError> {
+fn resolver(name: &str, spec: &ResolverSpec) -> Result<(EnsName, ResolverKind), SandboxSpecError> {
     let parsed = parse(name)?;
     let kind = match spec {
         ResolverSpec::Public => ResolverKind::Public,
@@ -547,15 +565,15 @@ fn resolver(name: &str, spec: &ResolverSpec) -> Result<(EnsName, ResolverKind), 
     Ok((parsed, kind))
 }
 
-fn in_days(now: Timestamp, days: i64) -> Timestamp {
+fn add_days(now: Timestamp, days: i64) -> Timestamp {
     now + SignedDuration::from_hours(24 * days)
 }
 
-fn parse(name: &str) -> Result<EnsName, SpecError> {
+fn parse(name: &str) -> Result<EnsName, SandboxSpecError> {
     let normal = EnsName::parse(name).map_err(|error| error.to_string());
     normal
         .and_then(|normal| if normal.as_str() == name { Ok(normal) } else { Err(format!("write it as {normal}")) })
-        .map_err(|detail| SpecError { agent: name.to_owned(), detail })
+        .map_err(|detail| SandboxSpecError { agent: name.to_owned(), detail })
 }
 
 /// The address of the account `label` in the data. Its key is unknown.
@@ -563,10 +581,10 @@ fn account(label: &str) -> Address {
     Address::from_slice(&keccak256(format!("clresolve sandbox account {label}"))[12..])
 }
 
-struct Hosts {
-    documents: HashMap<(String, String), Document>,
-    without_card: Sellers,
-    store: Store,
+struct SandboxHosts {
+    documents: HashMap<(String, String), ServedFile>,
+    without_card: SellerReplyTable,
+    store: SandboxBlockStore,
     chain: RwLock<Arc<SandboxChain>>,
     cards: AtomicU64,
     gateways: AtomicU64,
@@ -575,18 +593,23 @@ struct Hosts {
     sellers: AtomicU64,
 }
 
-impl Hosts {
-    fn new(spec: &Spec, published: &[(Agent, Published)], schemas: &Schemas, chain: Arc<SandboxChain>) -> Self {
+impl SandboxHosts {
+    fn new(
+        spec: &SandboxSpec,
+        published: &[(AgentSpec, PublishedAgent)],
+        schemas: &SandboxSchemas,
+        chain: Arc<SandboxChain>,
+    ) -> Self {
         let mut documents = HashMap::new();
-        let mut store = Store::default();
+        let mut store = SandboxBlockStore::default();
         for ((host, path), document) in schemas.documents() {
             documents.insert((host.to_owned(), path), document);
         }
         for blocks in schemas.blocks() {
-            store.add(blocks.clone(), GatewayManners::Ok);
+            store.add(blocks.clone(), IpfsGatewayBehaviour::Ok);
         }
         for (agent, published) in published {
-            let document = Document {
+            let document = ServedFile {
                 manners: published.web.clone(),
                 body: published.card.clone(),
                 other: published.other.clone(),
@@ -596,15 +619,15 @@ impl Hosts {
         }
         documents.extend(planned::documents(spec));
         for publication in &spec.planned {
-            store.add(publication.blocks.clone(), GatewayManners::Ok);
+            store.add(publication.blocks.clone(), IpfsGatewayBehaviour::Ok);
         }
         documents.extend(sellers::documents(spec));
         for entry in registrations::entries(spec) {
-            let mut dag = build::Dag::default();
-            dag.raw(entry.file);
-            store.add(dag.into_blocks(), GatewayManners::Ok);
+            let mut dag = build::DagBuilder::default();
+            dag.add_raw_block(entry.file);
+            store.add(dag.into_blocks(), IpfsGatewayBehaviour::Ok);
         }
-        store.add(discovery::registry().1, GatewayManners::Ok);
+        store.add(discovery::registry().1, IpfsGatewayBehaviour::Ok);
         let card_of = |name: &str| {
             let known = published.iter().find(|(agent, _)| agent.name == name);
             known.map(|(_, published)| published.card.clone())
@@ -614,7 +637,7 @@ impl Hosts {
         }
         Self {
             documents,
-            without_card: Sellers::new(spec),
+            without_card: SellerReplyTable::new(spec),
             store,
             chain: RwLock::new(chain),
             cards: AtomicU64::new(0),
@@ -629,18 +652,18 @@ impl Hosts {
         Arc::clone(&self.chain.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn publish(&self, chain: Arc<SandboxChain>) {
+    fn serve_chain(&self, chain: Arc<SandboxChain>) {
         *self.chain.write().unwrap_or_else(PoisonError::into_inner) = chain;
     }
 
-    fn document(&self, host: &str, request: &Request<()>) -> Reply {
+    fn document(&self, host: &str, request: &Request<()>) -> HostReaction {
         let key = (host.to_owned(), request.uri().path().to_owned());
         self.documents.get(&key).map_or_else(|| web::html(StatusCode::NOT_FOUND), |d| d.serve(request.uri()))
     }
 }
 
-impl VirtualHosts for Hosts {
-    fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> Reply {
+impl VirtualHosts for SandboxHosts {
+    fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> HostReaction {
         let host = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let counter = match host.as_str() {
             CCIP_HOST => &self.ccip,
@@ -652,15 +675,15 @@ impl VirtualHosts for Hosts {
         };
         counter.fetch_add(1, Ordering::Relaxed);
         if host == CCIP_HOST {
-            return ccip::answer(&self.chain(), request, body);
+            return ccip::answer_ccip_request(&self.chain(), request, body);
         }
         if [SELLER_HOST, THIEF_HOST].contains(&host.as_str()) {
-            return seller::answer(&host, request.uri().path(), Timestamp::now());
+            return seller::answer_seller_request(&host, request.uri().path(), Timestamp::now());
         }
         if let Some(reply) = self.without_card.answer(&host, request.uri().path(), Timestamp::now()) {
             return reply;
         }
-        match GatewayManners::ALL.into_iter().find(|manners| gateway_host(*manners) == host) {
+        match IpfsGatewayBehaviour::ALL.into_iter().find(|manners| gateway_host(*manners) == host) {
             Some(manners) => self.store.answer(manners, request),
             None => self.document(&host, request),
         }
@@ -675,7 +698,7 @@ mod tests {
     fn a_long_lived_world_keeps_its_chain_young() {
         let start: Timestamp = "2026-11-01T00:00:00Z".parse().unwrap();
         let later = start + SEAL_EVERY;
-        let mut draft = Draft::new(&Spec::default(), &[], start).unwrap();
+        let mut draft = SandboxChainDraft::new(&SandboxSpec::default(), &[], start).unwrap();
         let [old, new] = [start, later].map(|now| draft.grow(now).unwrap());
         assert_eq!(new.finalized().number, old.finalized().number + 1);
         assert_eq!(new.latest().number, new.finalized().number + 1);

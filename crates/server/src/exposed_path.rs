@@ -18,7 +18,7 @@ pub(crate) const STICKY: u32 = 0o1000;
 const MAX_LINKS: usize = 40;
 
 /// Every folder on a path, including those behind its symbolic links, and the path's target.
-pub(crate) fn led_through(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
+pub(crate) fn traversed_folders(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let (mut folders, mut links) = (BTreeSet::new(), 0);
     let mut open = vec![path.to_owned()];
     while let Some(path) = open.pop() {
@@ -39,13 +39,13 @@ pub(crate) fn led_through(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
 /// Finds the first part of a file's path that other users can write or replace, so that they could choose its content:
 /// the file, a folder or a link that another user owns or that group or others may write. File systems that are mounted
 /// read-only are exempt, whatever the modes, and so are pipes, which have no path.
-pub fn written_by_others(file: &Path) -> io::Result<Option<PathBuf>> {
+pub fn find_writable_part(file: &Path) -> io::Result<Option<PathBuf>> {
     let file = std::path::absolute(file)?;
     if !fs::metadata(&file)?.is_file() {
         return Ok(None);
     }
     let is_ours = |found: &fs::Metadata| [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
-    for place in led_through(&file)? {
+    for place in traversed_folders(&file)? {
         let found = fs::metadata(&place)?;
         let is_kept = found.is_dir() && found.mode() & STICKY != 0;
         let is_writable = found.mode() & WRITABLE_BY_OTHERS != 0 && !is_kept;
@@ -76,12 +76,12 @@ mod tests {
         fs::create_dir(path("between")).expect("a folder");
         symlink("../own/inner", path("between/second")).expect("a link");
         symlink(path("between/second"), path("first")).expect("a link");
-        let found = led_through(&path("first")).expect("all can be read");
+        let found = traversed_folders(&path("first")).expect("all can be read");
         for name in ["first", "between", "between/../own"] {
             assert!(found.contains(&path(name)), "{name}: {found:?}");
         }
         symlink("own/../round", path("round")).expect("a link");
-        let endless = led_through(&path("round")).expect_err("each step leads to one more link");
+        let endless = traversed_folders(&path("round")).expect_err("each step leads to one more link");
         assert!(endless.to_string().contains("too many links"), "{endless}");
     }
 
@@ -99,7 +99,7 @@ mod tests {
         }
         symlink("../open/file", path("own/link")).expect("a link");
         symlink(path("own/file"), path("open/link")).expect("a link");
-        let found = |name: &str| written_by_others(&path(name)).expect("it can be read");
+        let found = |name: &str| find_writable_part(&path(name)).expect("it can be read");
         for name in ["own/file", "sticky/file"] {
             assert_eq!(found(name), None, "{name}");
         }
@@ -115,6 +115,6 @@ mod tests {
         if std::os::unix::fs::chown(path("own/file"), Some(65534), None).is_ok() {
             assert_eq!(found("own/file"), Some(path("own/file")), "it belongs to another user");
         }
-        assert_eq!(written_by_others(Path::new("/dev/null")).expect("it is there"), None, "no file");
+        assert_eq!(find_writable_part(Path::new("/dev/null")).expect("it is there"), None, "no file");
     }
 }

@@ -79,7 +79,7 @@ use std::sync::Arc;
 
 #[cfg(unix)]
 use clresolve_resolver::config::SocketPath;
-use clresolve_resolver::config::{Config, ListenAt};
+use clresolve_resolver::config::{Config, ListenAddress};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sign;
 use clresolve_resolver::telemetry;
@@ -88,41 +88,41 @@ use jiff::Timestamp;
 #[cfg(unix)]
 use self::admin::AdminState;
 use self::api_kind::ListenerRole;
-use self::hot_names::{HotNames, MOST_NAMES};
-use self::in_force::InForce;
+use self::hot_names::{MOST_NAMES, SavedHotNames};
+use self::in_force::CurrentService;
 use self::listener::Listener;
-pub use self::operator::{Operator, Reread};
-pub use self::reload::{ReloadError, Reloader, Restart};
-use self::serving::serving;
+pub use self::operator::{DaemonOperator, ReloadOutcome};
+pub use self::reload::{ConfigReloader, ReloadError, StartupSetting};
+use self::serving::build_service;
 pub use self::serving::{ServeError, check};
 use self::signatures::VerdictSigner;
 use self::state::AppState;
-use self::systems::Systems;
-pub use self::systems::SystemsError;
+pub use self::systems::SystemCardError;
+use self::systems::SystemCardSource;
 #[cfg(unix)]
 use self::unix_socket::UnixSocket;
 use crate::port_holder;
 use crate::traces::TraceExporter;
 
-/// A bound daemon. It answers requests once it [runs](Server::run).
-pub struct Server {
+/// A bound daemon. It answers requests once it [runs](HttpDaemon::run).
+pub struct HttpDaemon {
     listener: Listener,
-    address: ListenAt,
+    address: ListenAddress,
     /// The gate's own listener, if one is configured.
-    gate: Option<(Listener, ListenAt)>,
+    gate: Option<(Listener, ListenAddress)>,
     config: Config,
-    in_force: Arc<InForce>,
+    in_force: Arc<CurrentService>,
     /// The hot names of the previous process, if a file is configured for them.
-    hot_names: Option<HotNames>,
+    hot_names: Option<SavedHotNames>,
     started: Timestamp,
-    /// The admin socket, after [`administer`](Server::administer).
+    /// The admin socket, after [`bind_admin_socket`](HttpDaemon::bind_admin_socket).
     #[cfg(unix)]
     admin: Option<(UnixSocket, AdminState)>,
     /// Exports traces, if a collector is configured.
     traces: Option<TraceExporter>,
 }
 
-impl Server {
+impl HttpDaemon {
     /// Binds the configured addresses and builds the resolver. Metrics go to the process's recorder (crate `metrics`);
     /// the server installs one unless the program has its own. The resolver never connects to these listeners.
     ///
@@ -131,32 +131,33 @@ impl Server {
     pub async fn bind(config: &Config) -> Result<Self, ServeError> {
         check(config)?;
         let (listeners, mut config) = (Listeners::bind(config).await?, config.clone());
-        config.network.denied.extend(listeners.all.1.tcp());
-        config.network.denied.extend(listeners.gate.as_ref().and_then(|(_, address)| address.tcp()));
+        config.network.denied.extend(listeners.all.1.tcp_address());
+        config.network.denied.extend(listeners.gate.as_ref().and_then(|(_, address)| address.tcp_address()));
         let resolver = Resolver::new(&config).await?;
-        Self::over(listeners, resolver, config)
+        Self::with_listeners(listeners, resolver, config)
     }
 
     /// Binds the configured addresses for an existing resolver, for example one with another clock. Unlike with
-    /// [`bind`](Server::bind), the resolver may connect to these listeners.
+    /// [`bind`](HttpDaemon::bind), the resolver may connect to these listeners.
     ///
     /// # Errors
     /// If an address cannot or must not be bound.
     pub async fn bind_with(config: &Config, resolver: Resolver) -> Result<Self, ServeError> {
         check(config)?;
-        Self::over(Listeners::bind(config).await?, resolver, config.clone())
+        Self::with_listeners(Listeners::bind(config).await?, resolver, config.clone())
     }
 
-    fn over(listeners: Listeners, resolver: Resolver, config: Config) -> Result<Self, ServeError> {
-        let signatures = sign::open(&config.sign)?.map(VerdictSigner::new).map(Arc::new);
+    fn with_listeners(listeners: Listeners, resolver: Resolver, config: Config) -> Result<Self, ServeError> {
+        let signatures = sign::open_signer(&config.sign)?.map(VerdictSigner::new).map(Arc::new);
         let now = resolver.now();
-        let systems = Systems::open(&config.orloj, now)?;
+        let systems = SystemCardSource::open(&config.orloj, now)?;
         let traces = TraceExporter::open(&config, &resolver)?;
-        let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, signatures, systems))));
+        let in_force =
+            Arc::new(CurrentService::new(build_service(AppState::new(resolver, &config, signatures, systems))));
         // After the state is built, since that installs the recorder.
-        telemetry::started(now);
+        telemetry::record_start(now);
         let Listeners { all: (listener, address), gate } = listeners;
-        let hot_names = config.cache.hot_names.as_deref().map(HotNames::open);
+        let hot_names = config.cache.hot_names.as_deref().map(SavedHotNames::open);
         Ok(Self {
             listener,
             address,
@@ -172,12 +173,12 @@ impl Server {
     }
 
     /// The address of the listener. If port 0 is configured, it contains the port that the system chose.
-    pub const fn address(&self) -> &ListenAt {
+    pub const fn address(&self) -> &ListenAddress {
         &self.address
     }
 
     /// The address of the gate's own listener, if one is configured.
-    pub fn gate_address(&self) -> Option<&ListenAt> {
+    pub fn gate_address(&self) -> Option<&ListenAddress> {
         self.gate.as_ref().map(|(_, address)| address)
     }
 
@@ -186,12 +187,16 @@ impl Server {
     /// # Errors
     /// If the socket cannot or must not be bound.
     #[cfg(unix)]
-    pub async fn administer(&mut self, operator: Arc<dyn Operator>) -> Result<Option<SocketPath>, ServeError> {
+    pub async fn bind_admin_socket(
+        &mut self,
+        operator: Arc<dyn DaemonOperator>,
+    ) -> Result<Option<SocketPath>, ServeError> {
         let Some(path) = &self.config.admin.socket else { return Ok(None) };
         let failed = |error: Error| {
             let is_in_use = error.kind() == ErrorKind::AddrInUse;
-            let detail = if is_in_use { in_use("admin.socket", &error, OTHER_HOLDER) } else { error.to_string() };
-            not_bound("admin.socket", &ListenAt::Unix(path.clone()), detail)
+            let detail =
+                if is_in_use { in_use_message("admin.socket", &error, OTHER_HOLDER) } else { error.to_string() };
+            not_bound("admin.socket", &ListenAddress::Unix(path.clone()), detail)
         };
         let mode = if clresolve_core::mutant!("open-admin-socket") { 0o666 } else { admin::MODE };
         let socket = UnixSocket::bind(path, mode).await.map_err(failed)?;
@@ -201,8 +206,8 @@ impl Server {
     }
 
     /// A handle that replaces the configuration while the daemon runs.
-    pub fn reloader(&self) -> Reloader {
-        Reloader::new(self.config.clone(), Arc::clone(&self.in_force))
+    pub fn reloader(&self) -> ConfigReloader {
+        ConfigReloader::new(self.config.clone(), Arc::clone(&self.in_force))
     }
 
     /// Serves until `stop` completes, then drains. During the drain notice, new connections are accepted, but `readyz`
@@ -229,7 +234,7 @@ impl Server {
             never = administered => match never {},
             never = exported => match never {},
             never = background::run(&self.in_force, self.hot_names.as_ref()) => match never {},
-            never = background::get_ready(&self.in_force) => match never {},
+            never = background::read_until_ready(&self.in_force) => match never {},
         }
         if let Some(hot_names) = self.hot_names {
             let hot = self.in_force.state().resolver.hot_names(MOST_NAMES);
@@ -240,8 +245,8 @@ impl Server {
 }
 
 struct Listeners {
-    all: (Listener, ListenAt),
-    gate: Option<(Listener, ListenAt)>,
+    all: (Listener, ListenAddress),
+    gate: Option<(Listener, ListenAddress)>,
 }
 
 impl Listeners {
@@ -255,21 +260,21 @@ impl Listeners {
     }
 }
 
-async fn listen(key: &'static str, address: &ListenAt) -> Result<(Listener, ListenAt), ServeError> {
+async fn listen(key: &'static str, address: &ListenAddress) -> Result<(Listener, ListenAddress), ServeError> {
     match Listener::bind(address).await {
         Ok(bound) => Ok(bound),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             let holder = holder(address).await;
-            Err(not_bound(key, address, in_use(key, &error, holder)))
+            Err(not_bound(key, address, in_use_message(key, &error, holder)))
         }
         Err(error) => Err(not_bound(key, address, error.to_string())),
     }
 }
 
 /// Describes the process that listens at an address in use.
-async fn holder(address: &ListenAt) -> &'static str {
-    match address.tcp() {
-        Some(address) if port_holder::answers(address, health::LIVE).await => {
+async fn holder(address: &ListenAddress) -> &'static str {
+    match address.tcp_address() {
+        Some(address) if port_holder::answers_livez(address, health::LIVE).await => {
             "another clresolve, which may be draining,"
         }
         _ => OTHER_HOLDER,
@@ -278,12 +283,12 @@ async fn holder(address: &ListenAt) -> &'static str {
 
 const OTHER_HOLDER: &str = "another program";
 
-fn in_use(key: &str, error: &Error, holder: &str) -> String {
+fn in_use_message(key: &str, error: &Error, holder: &str) -> String {
     let what = if key == "http.listen" { "--listen or this key" } else { "this key" };
     format!("{error}; {holder} listens there: choose another address with {what}")
 }
 
-fn not_bound(key: &'static str, address: &ListenAt, detail: String) -> ServeError {
+fn not_bound(key: &'static str, address: &ListenAddress, detail: String) -> ServeError {
     ServeError::Listen { key, address: address.clone(), detail }
 }
 

@@ -1,6 +1,6 @@
 //! The daemon of clresolve: HTTP API, gate, explorer, tools of the Model Context Protocol, metrics and traces.
 //!
-//! The entry point is [`http::Server`].
+//! The entry point is [`http::HttpDaemon`].
 
 #[cfg(unix)]
 pub mod exposed_path;

@@ -29,10 +29,10 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
-pub(crate) use self::answer::{Answer, Failure};
-pub(crate) use self::asker::{AgentAnswer, Asker};
+pub(crate) use self::answer::{ToolAnswer, ToolFailure};
+pub(crate) use self::asker::{McpBackend, ResolverAnswer};
 pub(crate) use self::message::{MAX_MESSAGE_BYTES, read};
-pub use self::stdio::{NoBeginning, serve};
+pub use self::stdio::{McpHandshakeError, serve_stdio};
 
 /// Supported protocol revisions: the current one, and the last one with a handshake.
 const VERSIONS: [ProtocolVersion; 2] = [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
@@ -52,18 +52,18 @@ pub(crate) fn urgency(message: &[u8]) -> Urgency {
 /// The MCP server for one client.
 #[derive(Clone)]
 pub(crate) struct McpServer {
-    asker: Arc<dyn Asker>,
+    asker: Arc<dyn McpBackend>,
 }
 
 impl McpServer {
-    pub(crate) fn new(asker: impl Asker + 'static) -> Self {
+    pub(crate) fn new(asker: impl McpBackend + 'static) -> Self {
         Self { asker: Arc::new(asker) }
     }
 
-    async fn called(&self, tool: &tools::Tool, arguments: Value) -> Result<Answer, Failure> {
+    async fn run_tool(&self, tool: &tools::McpTool, arguments: Value) -> Result<ToolAnswer, ToolFailure> {
         let called = (tool.call)(&*self.asker, arguments);
-        match self.asker.work(tool.urgency) {
-            Some(work) => cpu_share::within(work, called).await,
+        match self.asker.pool_work(tool.urgency) {
+            Some(work) => cpu_share::run_within(work, called).await,
             None => called.await,
         }
     }
@@ -86,7 +86,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::listed()))
+        Ok(ListToolsResult::with_all_items(tools::list_tools()))
     }
 
     async fn call_tool(
@@ -94,11 +94,11 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let tool = tools::named(&request.name).ok_or_else(|| refused("no tool has this name"))?;
+        let tool = tools::find_tool(&request.name).ok_or_else(|| refused("no tool has this name"))?;
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let called = AssertUnwindSafe(self.called(tool, arguments)).catch_unwind();
+        let called = AssertUnwindSafe(self.run_tool(tool, arguments)).catch_unwind();
         let answered = tokio::select! {
-            answered = called => answered.unwrap_or_else(|_panicked| Err(Failure::from(Refusal::InternalError))),
+            answered = called => answered.unwrap_or_else(|_panicked| Err(ToolFailure::from(Refusal::InternalError))),
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
         };
         let result = match answered {
@@ -113,7 +113,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(resources::listed()))
+        Ok(ListResourcesResult::with_all_items(resources::list_resources()))
     }
 
     async fn list_resource_templates(
@@ -121,7 +121,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+        Ok(ListResourceTemplatesResult::with_all_items(resources::list_templates()))
     }
 
     async fn read_resource(

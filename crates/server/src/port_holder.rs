@@ -8,10 +8,10 @@ use clresolve_resolver::fetch::{Egress, EgressConfig};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether `GET /livez` at `address` returns `live`.
-pub(crate) async fn answers(address: SocketAddr, live: &str) -> bool {
+pub(crate) async fn answers_livez(address: SocketAddr, live: &str) -> bool {
     let answer = async {
         let url = format!("http://{address}/livez").parse().ok()?;
-        let client = Egress::new(EgressConfig::default()).ok()?.operator(&url).ok()?;
+        let client = Egress::new(EgressConfig::default()).ok()?.single_origin_client(&url).ok()?;
         client.get(&url, "text/plain", live.len(), PATIENCE).await.ok()
     };
     answer.await.is_some_and(|body| body == live.as_bytes())

@@ -4,29 +4,29 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use clresolve_core::reason::{Code, Refusal};
-use clresolve_verdict::profile::{Profile, Profiles};
+use clresolve_core::reason::{ReasonCode, Refusal};
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 
 /// All codes: those of verdicts and other judgements, and those of refusals.
 pub(crate) fn reasons() -> Value {
     json!({
-        "reasons": Code::ALL.iter().copied().map(of_judgement).collect::<Vec<_>>(),
-        "refusals": Refusal::ALL.into_iter().map(of_request).collect::<Vec<_>>(),
+        "reasons": ReasonCode::ALL.iter().copied().map(code_document).collect::<Vec<_>>(),
+        "refusals": Refusal::ALL.into_iter().map(refusal_document).collect::<Vec<_>>(),
     })
 }
 
 pub(crate) fn reason(slug: &str) -> Option<Value> {
     let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug);
-    Code::from_slug(slug).map(of_judgement).or_else(|| refusal().map(of_request))
+    ReasonCode::from_slug(slug).map(code_document).or_else(|| refusal().map(refusal_document))
 }
 
-fn of_judgement(code: Code) -> Value {
+fn code_document(code: ReasonCode) -> Value {
     let mut entry = serde_json::to_value(code.entry()).unwrap_or_default();
     entry["type"] = code.uri().into();
     entry
 }
 
-fn of_request(refusal: Refusal) -> Value {
+fn refusal_document(refusal: Refusal) -> Value {
     json!({"code": refusal, "title": refusal.title(), "type": refusal.uri()})
 }
 
@@ -59,13 +59,13 @@ struct ManifestEntry<'p> {
 }
 
 impl<'p> ProfileList<'p> {
-    pub(crate) fn new(profiles: &'p Profiles, default: &str) -> Self {
+    pub(crate) fn new(profiles: &'p ConformanceProfiles, default: &str) -> Self {
         Self { profiles: profiles.iter().map(|profile| ProfileEntry::new(profile, default)).collect() }
     }
 }
 
 impl<'p> ProfileEntry<'p> {
-    pub(crate) fn new(profile: &'p Profile, default: &str) -> Self {
+    pub(crate) fn new(profile: &'p ConformanceProfile, default: &str) -> Self {
         let manifests = profile.manifests().map(|m| ManifestEntry { id: m.id(), digest: m.digest().to_string() });
         Self {
             id: profile.id(),

@@ -9,12 +9,12 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::config::Config;
-use clresolve_resolver::fetch::{Call, FetchError, OperatorClient, SystemLookup, deadline_in};
-use clresolve_resolver::resolve::{self, Load, Resolver, RunTrace, SetupError, StepSpan};
-use clresolve_resolver::telemetry::{self, SpansDropped};
-use clresolve_verdict::verdict::Status;
+use clresolve_resolver::fetch::{EgressRequest, FetchError, SingleOriginClient, SystemAddressLookup, deadline_in};
+use clresolve_resolver::resolve::{self, ResolutionTrace, Resolver, ResolverWorkload, SetupError, StepSpan};
+use clresolve_resolver::telemetry::{self, SpanDropReason};
+use clresolve_verdict::verdict::StepStatus;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
@@ -34,10 +34,10 @@ const INTERNAL: u8 = 1;
 const ERROR: u8 = 2;
 
 pub(crate) struct TraceExporter {
-    client: OperatorClient,
+    client: SingleOriginClient,
     url: Url,
     world: String,
-    traces: Receiver<RunTrace>,
+    traces: Receiver<ResolutionTrace>,
     /// Whether the collector accepted the latest message. Only changes are logged.
     is_up: bool,
 }
@@ -52,10 +52,10 @@ impl TraceExporter {
         let Some(base) = &config.telemetry.otlp else { return Ok(None) };
         let invalid = |detail: String| SetupError::Invalid { what: "telemetry.otlp".to_owned(), detail };
         let url: Url = format!("{base}{PATH}").parse().map_err(|_| invalid("no URL".to_owned()))?;
-        let egress = resolve::egress(config, Arc::new(SystemLookup), Load::Questions)?;
-        let client = egress.operator(&url).map_err(|error| invalid(error.to_string()))?;
+        let egress = resolve::egress(config, Arc::new(SystemAddressLookup), ResolverWorkload::Questions)?;
+        let client = egress.single_origin_client(&url).map_err(|error| invalid(error.to_string()))?;
         let world = config.chain.world.clone();
-        Ok(resolver.traces().map(|traces| Self { client, url, world, traces, is_up: true }))
+        Ok(resolver.open_trace_queue().map(|traces| Self { client, url, world, traces, is_up: true }))
     }
 
     /// Exports until dropped. Traces that are still queued are then lost.
@@ -67,8 +67,8 @@ impl TraceExporter {
             }
             let is_up = self.send(&traces).await.is_ok_and(|status| (200..300).contains(&status));
             if !is_up {
-                let spans = traces.iter().map(RunTrace::spans).sum();
-                telemetry::spans_dropped(SpansDropped::Collector, spans);
+                let spans = traces.iter().map(ResolutionTrace::spans).sum();
+                telemetry::count_dropped_spans(SpanDropReason::Collector, spans);
             }
             if self.is_up && !is_up {
                 tracing::warn!("the collector in [telemetry] accepts no traces; they are dropped and counted");
@@ -78,20 +78,20 @@ impl TraceExporter {
         }
     }
 
-    async fn send(&self, traces: &[RunTrace]) -> Result<u16, FetchError> {
-        let body = message(&self.world, traces).to_string();
-        let reply = self.client.send(&self.url, Call::post_json(body.into()), deadline_in(LIMIT)).await?;
+    async fn send(&self, traces: &[ResolutionTrace]) -> Result<u16, FetchError> {
+        let body = export_request(&self.world, traces).to_string();
+        let reply = self.client.send(&self.url, EgressRequest::post_json(body.into()), deadline_in(LIMIT)).await?;
         Ok(reply.status())
     }
 }
 
 /// An `ExportTraceServiceRequest` in JSON.
-fn message(world: &str, traces: &[RunTrace]) -> Value {
+fn export_request(world: &str, traces: &[ResolutionTrace]) -> Value {
     let spans: Vec<Value> = traces.iter().flat_map(spans).collect();
     let resource = [
-        text("service.name", "clresolve"),
-        text("service.version", env!("CARGO_PKG_VERSION")),
-        text("clresolve.world", world),
+        text_attribute("service.name", "clresolve"),
+        text_attribute("service.version", env!("CARGO_PKG_VERSION")),
+        text_attribute("clresolve.world", world),
     ];
     json!({"resourceSpans": [{
         "resource": {"attributes": resource},
@@ -100,27 +100,27 @@ fn message(world: &str, traces: &[RunTrace]) -> Value {
 }
 
 /// The span of a run, then those of its steps.
-fn spans(trace: &RunTrace) -> Vec<Value> {
-    let (trace_id, run) = (id::<16>(), id::<8>());
+fn spans(trace: &ResolutionTrace) -> Vec<Value> {
+    let (trace_id, run) = (random_id::<16>(), random_id::<8>());
     let codes: Vec<Value> = trace.codes.iter().map(|code| json!({"stringValue": code.slug()})).collect();
     let mut own = span("resolve", &trace_id, &run, trace.began, trace.took);
-    if trace.state == State::Indeterminate {
+    if trace.state == TrustState::Indeterminate {
         own["status"] = json!({"code": ERROR});
     }
     own["attributes"] = json!([
-        text("clresolve.name", &trace.name),
-        text("clresolve.state", trace.state.as_str()),
+        text_attribute("clresolve.name", &trace.name),
+        text_attribute("clresolve.state", trace.state.as_str()),
         {"key": "clresolve.codes", "value": {"arrayValue": {"values": codes}}},
-        text("clresolve.profile", &trace.profile),
-        text("clresolve.verdict", &trace.verdict),
+        text_attribute("clresolve.profile", &trace.profile),
+        text_attribute("clresolve.verdict", &trace.verdict),
     ]);
     let step = |step: &StepSpan| {
-        let mut below = span(&step.step.to_string(), &trace_id, &id::<8>(), trace.began + step.after, step.took);
-        if step.status == Status::Unknown {
+        let mut below = span(&step.step.to_string(), &trace_id, &random_id::<8>(), trace.began + step.after, step.took);
+        if step.status == StepStatus::Unknown {
             below["status"] = json!({"code": ERROR});
         }
         below["parentSpanId"] = run.clone().into();
-        below["attributes"] = json!([text("clresolve.step.status", status(step.status))]);
+        below["attributes"] = json!([text_attribute("clresolve.step.status", status(step.status))]);
         below
     };
     std::iter::once(own).chain(trace.steps.iter().map(step)).collect()
@@ -137,21 +137,21 @@ fn span(name: &str, trace: &str, id: &str, began: Timestamp, took: Duration) -> 
     })
 }
 
-fn text(key: &str, value: &str) -> Value {
+fn text_attribute(key: &str, value: &str) -> Value {
     json!({"key": key, "value": {"stringValue": value}})
 }
 
-const fn status(status: Status) -> &'static str {
+const fn status(status: StepStatus) -> &'static str {
     match status {
-        Status::Pass => "pass",
-        Status::Fail => "fail",
-        Status::Unknown => "unknown",
-        Status::Skip => "skip",
+        StepStatus::Pass => "pass",
+        StepStatus::Fail => "fail",
+        StepStatus::Unknown => "unknown",
+        StepStatus::Skip => "skip",
     }
 }
 
 /// A random identifier of `N` bytes, in hex.
-fn id<const N: usize>() -> String {
+fn random_id<const N: usize>() -> String {
     let mut bytes = [0; N];
     // Without randomness the identifiers are not unique, but no answer depends on them.
     let _ = getrandom::fill(&mut bytes);

@@ -1,8 +1,8 @@
 //! Bounds on foreign ABI data, checked before decoding.
 //!
-//! An ABI offset may point anywhere, so a few kilobytes can decode to gigabytes. [`check`] validates an encoding
-//! against a known [`Shape`] without allocating, and refuses what no honest encoder writes. After that, decoding is
-//! safe.
+//! An ABI offset may point anywhere, so a few kilobytes can decode to gigabytes. [`check_parameters`] validates an
+//! encoding against a known [`AbiType`] without allocating, and refuses what no honest encoder writes. After that,
+//! decoding is safe.
 
 use alloy_primitives::U256;
 
@@ -12,14 +12,14 @@ const WORD: usize = 32;
 pub(crate) const MAX_ELEMENTS: usize = 64;
 
 /// The expected ABI type of a value.
-pub(crate) enum Shape {
+pub(crate) enum AbiType {
     /// A value of one word: an integer, `address`, `bool`, `bytesN`.
     Word,
     Bytes,
     /// `T[]`, with its maximum number of elements.
-    Array(&'static Shape, usize),
+    Array(&'static AbiType, usize),
     /// A tuple or a parameter list.
-    Tuple(&'static [Shape]),
+    Tuple(&'static [AbiType]),
 }
 
 /// Why an encoding is refused.
@@ -46,12 +46,12 @@ pub enum AbiError {
 ///
 /// # Errors
 /// [`AbiError`] for the first violation.
-pub(crate) fn check(data: &[u8], shape: &'static [Shape]) -> Result<(), AbiError> {
-    let mut walk = BudgetedWalk { left: data.len() };
-    walk.tuple(data, shape)
+pub(crate) fn check_parameters(data: &[u8], shape: &'static [AbiType]) -> Result<(), AbiError> {
+    let mut walk = AbiValidator { left: data.len() };
+    walk.check_tuple(data, shape)
 }
 
-impl Shape {
+impl AbiType {
     const fn is_dynamic(&self) -> bool {
         match self {
             Self::Word => false,
@@ -69,7 +69,7 @@ impl Shape {
     }
 }
 
-const fn any_dynamic(parts: &[Shape]) -> bool {
+const fn any_dynamic(parts: &[AbiType]) -> bool {
     let mut i = 0;
     while i < parts.len() {
         if parts[i].is_dynamic() {
@@ -80,7 +80,7 @@ const fn any_dynamic(parts: &[Shape]) -> bool {
     false
 }
 
-const fn heads_bytes(parts: &[Shape]) -> usize {
+const fn heads_bytes(parts: &[AbiType]) -> usize {
     let (mut i, mut sum) = (0, 0);
     while i < parts.len() {
         sum += parts[i].head_bytes();
@@ -91,18 +91,18 @@ const fn heads_bytes(parts: &[Shape]) -> usize {
 
 /// A validation pass with its remaining budget. An encoding without overlaps is at least as long as its parts together,
 /// so the budget is the length of the data. The recursion is as deep as the shape, which is a constant.
-struct BudgetedWalk {
+struct AbiValidator {
     left: usize,
 }
 
-impl BudgetedWalk {
-    fn tuple(&mut self, region: &[u8], parts: &'static [Shape]) -> Result<(), AbiError> {
+impl AbiValidator {
+    fn check_tuple(&mut self, region: &[u8], parts: &'static [AbiType]) -> Result<(), AbiError> {
         let head = heads_bytes(parts);
         self.charge(head)?;
         let mut at = 0;
         for part in parts {
             if part.is_dynamic() {
-                self.tail(target(region, at, head)?, part)?;
+                self.check_tail(offset_target(region, at, head)?, part)?;
             } else {
                 region.get(at..at + part.head_bytes()).ok_or(AbiError::Overrun)?;
             }
@@ -111,8 +111,8 @@ impl BudgetedWalk {
         Ok(())
     }
 
-    fn array(&mut self, tail: &[u8], element: &'static Shape, most: usize) -> Result<(), AbiError> {
-        let count = length(tail, 0)?;
+    fn check_array(&mut self, tail: &[u8], element: &'static AbiType, most: usize) -> Result<(), AbiError> {
+        let count = decode_length(tail, 0)?;
         if count > most {
             return Err(AbiError::TooMany);
         }
@@ -125,23 +125,23 @@ impl BudgetedWalk {
         if !element.is_dynamic() {
             return Ok(());
         }
-        (0..count).try_for_each(|i| self.tail(target(region, i * step, head)?, element))
+        (0..count).try_for_each(|i| self.check_tail(offset_target(region, i * step, head)?, element))
     }
 
-    fn bytes(&mut self, tail: &[u8]) -> Result<(), AbiError> {
-        let len = length(tail, 0)?;
+    fn check_bytes(&mut self, tail: &[u8]) -> Result<(), AbiError> {
+        let len = decode_length(tail, 0)?;
         let end = WORD.checked_add(len).ok_or(AbiError::Overrun)?;
         tail.get(..end).ok_or(AbiError::Overrun)?;
         self.charge(end)
     }
 
     /// Checks the part at an offset.
-    fn tail(&mut self, tail: &[u8], shape: &'static Shape) -> Result<(), AbiError> {
+    fn check_tail(&mut self, tail: &[u8], shape: &'static AbiType) -> Result<(), AbiError> {
         match shape {
-            Shape::Word => Ok(()),
-            Shape::Bytes => self.bytes(tail),
-            Shape::Array(element, most) => self.array(tail, element, *most),
-            Shape::Tuple(parts) => self.tuple(tail, parts),
+            AbiType::Word => Ok(()),
+            AbiType::Bytes => self.check_bytes(tail),
+            AbiType::Array(element, most) => self.check_array(tail, element, *most),
+            AbiType::Tuple(parts) => self.check_tuple(tail, parts),
         }
     }
 
@@ -155,8 +155,8 @@ impl BudgetedWalk {
 }
 
 /// The target of the offset at `at` in `region`. An offset must not point into the first `head` bytes of the region.
-fn target(region: &[u8], at: usize, head: usize) -> Result<&[u8], AbiError> {
-    let offset = length(region, at)?;
+fn offset_target(region: &[u8], at: usize, head: usize) -> Result<&[u8], AbiError> {
+    let offset = decode_length(region, at)?;
     if offset < head {
         return Err(AbiError::BadOffset);
     }
@@ -164,7 +164,7 @@ fn target(region: &[u8], at: usize, head: usize) -> Result<&[u8], AbiError> {
 }
 
 /// Decodes the word at `at` as a number of bytes or elements.
-fn length(region: &[u8], at: usize) -> Result<usize, AbiError> {
+fn decode_length(region: &[u8], at: usize) -> Result<usize, AbiError> {
     let word = region.get(at..).and_then(|rest| rest.first_chunk::<WORD>()).ok_or(AbiError::Overrun)?;
     U256::from_be_bytes(*word).try_into().map_err(|_| AbiError::Overrun)
 }
@@ -177,10 +177,13 @@ mod tests {
 
     use super::*;
 
-    const BYTES: &[Shape] = &[Shape::Bytes];
-    const LIST: &[Shape] = &[Shape::Array(&Shape::Bytes, MAX_ELEMENTS)];
-    const RESULTS: &[Shape] =
-        &[Shape::Word, Shape::Word, Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Bytes]), MAX_ELEMENTS)];
+    const BYTES: &[AbiType] = &[AbiType::Bytes];
+    const LIST: &[AbiType] = &[AbiType::Array(&AbiType::Bytes, MAX_ELEMENTS)];
+    const RESULTS: &[AbiType] = &[
+        AbiType::Word,
+        AbiType::Word,
+        AbiType::Array(&AbiType::Tuple(&[AbiType::Word, AbiType::Bytes]), MAX_ELEMENTS),
+    ];
 
     type Results = (U256, U256, Vec<(bool, Bytes)>);
 
@@ -194,11 +197,11 @@ mod tests {
 
     #[test]
     fn what_an_encoder_writes_passes() {
-        assert_eq!(check(&Bytes::from_static(b"cl.entry").abi_encode(), BYTES), Ok(()));
-        assert_eq!(check(&Bytes::new().abi_encode(), BYTES), Ok(()));
-        assert_eq!(check(&Vec::<Bytes>::new().abi_encode(), LIST), Ok(()));
+        assert_eq!(check_parameters(&Bytes::from_static(b"cl.entry").abi_encode(), BYTES), Ok(()));
+        assert_eq!(check_parameters(&Bytes::new().abi_encode(), BYTES), Ok(()));
+        assert_eq!(check_parameters(&Vec::<Bytes>::new().abi_encode(), LIST), Ok(()));
         let results: Results = (U256::ONE, U256::ZERO, vec![(true, Bytes::from(vec![7; 100])), (false, Bytes::new())]);
-        assert_eq!(check(&results.abi_encode_params(), RESULTS), Ok(()));
+        assert_eq!(check_parameters(&results.abi_encode_params(), RESULTS), Ok(()));
     }
 
     #[test]
@@ -208,32 +211,32 @@ mod tests {
         let mut data = words(&[WORD, count]);
         data.extend(word(count * WORD).repeat(count));
         data.extend(&text[WORD..]);
-        assert_eq!(check(&data, LIST), Err(AbiError::Aliased));
+        assert_eq!(check_parameters(&data, LIST), Err(AbiError::Aliased));
     }
 
     #[test]
     fn a_length_word_in_the_head_is_refused() {
-        assert_eq!(check(&words(&[0, 5, 0]), BYTES), Err(AbiError::BadOffset));
-        assert_eq!(check(&words(&[WORD, 2, 0, 64, 0]), LIST), Err(AbiError::BadOffset));
+        assert_eq!(check_parameters(&words(&[0, 5, 0]), BYTES), Err(AbiError::BadOffset));
+        assert_eq!(check_parameters(&words(&[WORD, 2, 0, 64, 0]), LIST), Err(AbiError::BadOffset));
     }
 
     #[test]
     fn absurd_lengths_and_offsets_are_refused() {
         let absurd = [0xff; WORD];
         for data in [[absurd, word(5)].concat(), [word(WORD), absurd].concat(), [word(WORD), word(33)].concat()] {
-            assert_eq!(check(&data, BYTES), Err(AbiError::Overrun));
-            assert_eq!(check(&data, LIST), Err(AbiError::Overrun));
+            assert_eq!(check_parameters(&data, BYTES), Err(AbiError::Overrun));
+            assert_eq!(check_parameters(&data, LIST), Err(AbiError::Overrun));
         }
-        assert_eq!(check(&words(&[WORD, MAX_ELEMENTS + 1]), LIST), Err(AbiError::TooMany));
-        assert_eq!(check(&words(&[WORD, 1 << 40]), LIST), Err(AbiError::TooMany));
-        assert_eq!(check(&[], BYTES), Err(AbiError::Aliased));
-        assert_eq!(check(&hex!("deadbeef"), BYTES), Err(AbiError::Aliased));
+        assert_eq!(check_parameters(&words(&[WORD, MAX_ELEMENTS + 1]), LIST), Err(AbiError::TooMany));
+        assert_eq!(check_parameters(&words(&[WORD, 1 << 40]), LIST), Err(AbiError::TooMany));
+        assert_eq!(check_parameters(&[], BYTES), Err(AbiError::Aliased));
+        assert_eq!(check_parameters(&hex!("deadbeef"), BYTES), Err(AbiError::Aliased));
     }
 
     #[test]
     fn a_length_near_the_largest_number_does_not_wrap() {
         let data = [word(WORD), word(usize::MAX)].concat();
-        assert_eq!(check(&data, BYTES), Err(AbiError::Overrun));
+        assert_eq!(check_parameters(&data, BYTES), Err(AbiError::Overrun));
     }
 
     proptest! {
@@ -241,7 +244,7 @@ mod tests {
         fn every_honest_encoding_passes(items in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)), 0..20)) {
             let items = items.into_iter().map(|(ok, data)| (ok, Bytes::from(data))).collect::<Vec<_>>();
             let results: Results = (U256::MAX, U256::ZERO, items);
-            prop_assert_eq!(check(&results.abi_encode_params(), RESULTS), Ok(()));
+            prop_assert_eq!(check_parameters(&results.abi_encode_params(), RESULTS), Ok(()));
         }
 
         #[test]
@@ -251,7 +254,7 @@ mod tests {
                     spot.copy_from_slice(&word(value));
                 }
             }
-            if check(&data, RESULTS).is_ok()
+            if check_parameters(&data, RESULTS).is_ok()
                 && let Ok((_, _, items)) = Results::abi_decode_params(&data)
             {
                 prop_assert!(items.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() <= data.len());

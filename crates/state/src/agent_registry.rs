@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, Bytes, U256, address};
 use alloy_sol_types::{SolCall, sol};
 
-use crate::abi::{self, AbiError, Shape};
+use crate::abi::{self, AbiError, AbiType};
 
 /// The registry deployed by the authors of ERC-8004, at the same address on every chain where it exists.
 pub const IDENTITY_REGISTRY: Address = address!("8004A169FB4a3325136EB29fA0ceB6D2e539a432");
@@ -18,11 +18,11 @@ sol! {
     function ownerOf(uint256 tokenId) returns (address);
 }
 
-const URI: &[Shape] = &[Shape::Bytes];
+const URI: &[AbiType] = &[AbiType::Bytes];
 
 /// Why a result cannot come from the registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotARegistry {
+pub enum AgentRegistryDecodeError {
     /// The address has no code.
     #[error("there is no registry at the configured address")]
     NoCode,
@@ -55,10 +55,10 @@ pub fn owner_call(agent: U256) -> Bytes {
 /// Decodes the wallet or the owner from a result; `None` if it is not set.
 ///
 /// # Errors
-/// [`NotARegistry`].
-pub fn wallet(data: &[u8]) -> Result<Option<Address>, NotARegistry> {
+/// [`AgentRegistryDecodeError`].
+pub fn decode_wallet(data: &[u8]) -> Result<Option<Address>, AgentRegistryDecodeError> {
     if data.is_empty() {
-        return Err(NotARegistry::NoCode);
+        return Err(AgentRegistryDecodeError::NoCode);
     }
     let wallet = getAgentWalletCall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
     Ok(Some(wallet).filter(|wallet| !wallet.is_zero()))
@@ -67,17 +67,17 @@ pub fn wallet(data: &[u8]) -> Result<Option<Address>, NotARegistry> {
 /// Decodes the URI from a result.
 ///
 /// # Errors
-/// [`NotARegistry`].
-pub fn uri(data: &[u8]) -> Result<String, NotARegistry> {
+/// [`AgentRegistryDecodeError`].
+pub fn decode_uri(data: &[u8]) -> Result<String, AgentRegistryDecodeError> {
     if data.is_empty() {
-        return Err(NotARegistry::NoCode);
+        return Err(AgentRegistryDecodeError::NoCode);
     }
-    abi::check(data, URI)?;
+    abi::check_parameters(data, URI)?;
     let uri = tokenURICall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
     if uri.len() > MAX_URI_BYTES {
-        return Err(NotARegistry::LongUri);
+        return Err(AgentRegistryDecodeError::LongUri);
     }
-    String::from_utf8(uri.into()).map_err(|_| NotARegistry::NotUtf8)
+    String::from_utf8(uri.into()).map_err(|_| AgentRegistryDecodeError::NotUtf8)
 }
 
 #[cfg(test)]
@@ -101,23 +101,27 @@ mod tests {
     #[test]
     fn a_wallet_is_an_address_or_not_set() {
         let address = Address::repeat_byte(7);
-        assert_eq!(wallet(&address.abi_encode()), Ok(Some(address)));
-        assert_eq!(wallet(&[0; 32]), Ok(None));
-        assert_eq!(wallet(&[]), Err(NotARegistry::NoCode));
-        assert_eq!(wallet(&[1; 32]), Err(NotARegistry::Abi(AbiError::BadValue)), "bytes above an address");
-        assert!(wallet(&[0; 31]).is_err());
+        assert_eq!(decode_wallet(&address.abi_encode()), Ok(Some(address)));
+        assert_eq!(decode_wallet(&[0; 32]), Ok(None));
+        assert_eq!(decode_wallet(&[]), Err(AgentRegistryDecodeError::NoCode));
+        assert_eq!(
+            decode_wallet(&[1; 32]),
+            Err(AgentRegistryDecodeError::Abi(AbiError::BadValue)),
+            "bytes above an address"
+        );
+        assert!(decode_wallet(&[0; 31]).is_err());
     }
 
     #[test]
     fn a_uri_is_text_of_bounded_length() {
         let encoded = |bytes: &[u8]| Bytes::copy_from_slice(bytes).abi_encode();
-        assert_eq!(uri(&"https://a.example/1.json".abi_encode()), Ok("https://a.example/1.json".to_owned()));
-        assert_eq!(uri(&encoded(b"")), Ok(String::new()));
-        assert_eq!(uri(&[]), Err(NotARegistry::NoCode));
-        assert_eq!(uri(&encoded(&[0xff])), Err(NotARegistry::NotUtf8));
-        assert!(uri(&encoded(&vec![b'a'; MAX_URI_BYTES])).is_ok());
-        assert_eq!(uri(&encoded(&vec![b'a'; MAX_URI_BYTES + 1])), Err(NotARegistry::LongUri));
+        assert_eq!(decode_uri(&"https://a.example/1.json".abi_encode()), Ok("https://a.example/1.json".to_owned()));
+        assert_eq!(decode_uri(&encoded(b"")), Ok(String::new()));
+        assert_eq!(decode_uri(&[]), Err(AgentRegistryDecodeError::NoCode));
+        assert_eq!(decode_uri(&encoded(&[0xff])), Err(AgentRegistryDecodeError::NotUtf8));
+        assert!(decode_uri(&encoded(&vec![b'a'; MAX_URI_BYTES])).is_ok());
+        assert_eq!(decode_uri(&encoded(&vec![b'a'; MAX_URI_BYTES + 1])), Err(AgentRegistryDecodeError::LongUri));
         let endless = [U256::from(32).to_be_bytes::<32>(), U256::MAX.to_be_bytes()].concat();
-        assert!(matches!(uri(&endless), Err(NotARegistry::Abi(_))));
+        assert!(matches!(decode_uri(&endless), Err(AgentRegistryDecodeError::Abi(_))));
     }
 }

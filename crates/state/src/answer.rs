@@ -3,32 +3,33 @@
 use alloy_primitives::Bytes;
 
 use crate::contracts::{
-    BadAnswer, Findings, Resolved, ResolverName, decode_address, decode_payment, decode_records, decode_texts,
+    NameFindings, ResolverAnswerError, ResolverNameOrigin, UniversalResolverOutcome, decode_address, decode_payment,
+    decode_records, decode_texts,
 };
-use clresolve_core::cause::{CcipFault, ResolverFault};
-use clresolve_core::payment::{Coins, PaymentRecords};
-use clresolve_core::reading::{Answer, ChainError, Found, Holding};
-use clresolve_core::records::{Key, Record};
+use clresolve_core::cause::{CcipLookupError, ResolverContractError};
+use clresolve_core::payment::{CoinTypes, PaymentRecords};
+use clresolve_core::reading::{ChainError, EnsAnswer, OwnerReading, ResolvedRecords};
+use clresolve_core::records::{RecordKey, TextRecord};
 
 /// A response of the contracts.
-pub enum Response<T> {
+pub enum ContractResponse<T> {
     /// The complete answer.
     Complete(T),
     /// The Universal Resolver has returned data, which is still to be decoded.
-    Returned(Returned),
+    Returned(ResolverReturnData),
     /// A CCIP-Read lookup is still required (EIP-3668).
     OffChain,
 }
 
 /// The bytes that the Universal Resolver returned, by origin.
-pub enum Returned {
+pub enum ResolverReturnData {
     /// Returned directly.
     OnChain(Bytes),
     /// Returned after CCIP-Read lookups (EIP-3668).
     OffChain(Bytes),
 }
 
-impl Returned {
+impl ResolverReturnData {
     const fn data(&self) -> &Bytes {
         match self {
             Self::OnChain(data) | Self::OffChain(data) => data,
@@ -41,11 +42,13 @@ impl Returned {
     }
 
     /// The error for a bad answer. After a lookup, a revert means that the callback rejected the gateway's response.
-    fn explain(&self, bad: BadAnswer) -> ChainError {
+    fn answer_error(&self, bad: ResolverAnswerError) -> ChainError {
         match bad {
-            BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
-            BadAnswer::Reverted(cause) if self.is_off_chain() => ChainError::Ccip(CcipFault::Callback(cause)),
-            BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
+            ResolverAnswerError::Gateway(cause) => ChainError::Ccip(cause),
+            ResolverAnswerError::Reverted(cause) if self.is_off_chain() => {
+                ChainError::Ccip(CcipLookupError::Callback(cause))
+            }
+            ResolverAnswerError::Reverted(cause) | ResolverAnswerError::Garbage(cause) => ChainError::Resolver(cause),
         }
     }
 }
@@ -54,16 +57,24 @@ impl Returned {
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn records_response(findings: &Findings) -> Result<Response<Answer>, ChainError> {
+pub fn records_response(findings: &NameFindings) -> Result<ContractResponse<EnsAnswer>, ChainError> {
     Ok(match &findings.resolved {
-        Resolved::Returned(data) => Response::Returned(Returned::OnChain(data.clone())),
-        Resolved::Offchain(_) => Response::OffChain,
-        Resolved::NoResolver if findings.registered => Response::Complete(Answer::NoResolver(None)),
-        Resolved::NoResolver => Response::Complete(Answer::Unregistered),
-        Resolved::NotContract(resolver) => Response::Complete(Answer::NoResolver(Some(*resolver))),
-        Resolved::Unsupported => return Err(ChainError::Resolver(ResolverFault::NoTextRecords)),
-        Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
-        Resolved::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
+        UniversalResolverOutcome::Returned(data) => {
+            ContractResponse::Returned(ResolverReturnData::OnChain(data.clone()))
+        }
+        UniversalResolverOutcome::Offchain(_) => ContractResponse::OffChain,
+        UniversalResolverOutcome::NoResolver if findings.registered => {
+            ContractResponse::Complete(EnsAnswer::NoResolver(None))
+        }
+        UniversalResolverOutcome::NoResolver => ContractResponse::Complete(EnsAnswer::Unregistered),
+        UniversalResolverOutcome::NotContract(resolver) => {
+            ContractResponse::Complete(EnsAnswer::NoResolver(Some(*resolver)))
+        }
+        UniversalResolverOutcome::Unsupported => {
+            return Err(ChainError::Resolver(ResolverContractError::NoTextRecords));
+        }
+        UniversalResolverOutcome::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
+        UniversalResolverOutcome::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
     })
 }
 
@@ -71,18 +82,28 @@ pub fn records_response(findings: &Findings) -> Result<Response<Answer>, ChainEr
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn records(findings: &Findings, keys: &[Key], returned: &Returned) -> Result<Answer, ChainError> {
-    let (resolver, records) = decode_texts(returned.data(), keys).map_err(|bad| returned.explain(bad))?;
+pub fn records_from_return(
+    findings: &NameFindings,
+    keys: &[RecordKey],
+    returned: &ResolverReturnData,
+) -> Result<EnsAnswer, ChainError> {
+    let (resolver, records) = decode_texts(returned.data(), keys).map_err(|bad| returned.answer_error(bad))?;
     if resolver != findings.source.resolver {
-        return Err(ChainError::Resolver(ResolverFault::TwoResolvers));
+        return Err(ChainError::Resolver(ResolverContractError::TwoResolvers));
     }
     let wildcard = match &findings.source.name {
-        ResolverName::Own => None,
-        ResolverName::Ancestor(ancestor) => Some(ancestor.clone()),
-        ResolverName::Invalid => return Err(ChainError::Resolver(ResolverFault::OfNoAncestor)),
+        ResolverNameOrigin::Own => None,
+        ResolverNameOrigin::Ancestor(ancestor) => Some(ancestor.clone()),
+        ResolverNameOrigin::Invalid => return Err(ChainError::Resolver(ResolverContractError::OfNoAncestor)),
     };
     let offchain = returned.is_off_chain();
-    Ok(Answer::Records(Found { resolver, wildcard, offchain, records, payment: PaymentRecords::default() }))
+    Ok(EnsAnswer::Records(ResolvedRecords {
+        resolver,
+        wildcard,
+        offchain,
+        records,
+        payment: PaymentRecords::default(),
+    }))
 }
 
 /// The response about payments. It is complete if none is expected, because payments were not requested or there are no
@@ -90,18 +111,20 @@ pub fn records(findings: &Findings, keys: &[Key], returned: &Returned) -> Result
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn payment_response(findings: &Findings) -> Result<Response<PaymentRecords>, ChainError> {
+pub fn payment_response(findings: &NameFindings) -> Result<ContractResponse<PaymentRecords>, ChainError> {
     let Some(payment) = findings.payment.as_ref().filter(|_| findings.has_response()) else {
-        return Ok(Response::Complete(PaymentRecords::default()));
+        return Ok(ContractResponse::Complete(PaymentRecords::default()));
     };
     match payment {
-        Resolved::Returned(data) => Ok(Response::Returned(Returned::OnChain(data.clone()))),
-        Resolved::Offchain(_) => Ok(Response::OffChain),
-        Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
-            Err(ChainError::Resolver(ResolverFault::UnknownRecords))
+        UniversalResolverOutcome::Returned(data) => {
+            Ok(ContractResponse::Returned(ResolverReturnData::OnChain(data.clone())))
         }
-        Resolved::Gateway(cause) => Err(ChainError::Ccip(cause.clone())),
-        Resolved::Failed(cause) => Err(ChainError::Resolver(cause.clone())),
+        UniversalResolverOutcome::Offchain(_) => Ok(ContractResponse::OffChain),
+        UniversalResolverOutcome::NoResolver
+        | UniversalResolverOutcome::NotContract(_)
+        | UniversalResolverOutcome::Unsupported => Err(ChainError::Resolver(ResolverContractError::UnknownRecords)),
+        UniversalResolverOutcome::Gateway(cause) => Err(ChainError::Ccip(cause.clone())),
+        UniversalResolverOutcome::Failed(cause) => Err(ChainError::Resolver(cause.clone())),
     }
 }
 
@@ -110,24 +133,28 @@ pub fn payment_response(findings: &Findings) -> Result<Response<PaymentRecords>,
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`] if none of the records can be read. If a single record cannot be
 /// read, its own value contains the error.
-pub fn payment(findings: &Findings, coins: &Coins, returned: &Returned) -> Result<PaymentRecords, ChainError> {
-    let explain = |bad| returned.explain(bad);
+pub fn payment_from_return(
+    findings: &NameFindings,
+    coins: &CoinTypes,
+    returned: &ResolverReturnData,
+) -> Result<PaymentRecords, ChainError> {
+    let explain = |bad| returned.answer_error(bad);
     let (resolver, records) = decode_payment(returned.data(), coins, explain).map_err(explain)?;
     if resolver == findings.source.resolver {
         Ok(PaymentRecords { offchain: returned.is_off_chain(), ..records })
     } else {
-        Err(ChainError::Resolver(ResolverFault::TwoResolvers))
+        Err(ChainError::Resolver(ResolverContractError::TwoResolvers))
     }
 }
 
 /// Adds the payment records to the answer. If they could not be read, each of them contains the error, and the records
 /// of the resolution are unchanged.
 #[must_use]
-pub fn with_payment(answer: Answer, coins: &Coins, payment: Result<PaymentRecords, ChainError>) -> Answer {
+pub fn with_payment(answer: EnsAnswer, coins: &CoinTypes, payment: Result<PaymentRecords, ChainError>) -> EnsAnswer {
     match answer {
-        Answer::Records(found) => {
+        EnsAnswer::Records(found) => {
             let payment = payment.unwrap_or_else(|cause| PaymentRecords::failed(coins, &cause));
-            Answer::Records(Found { payment, ..found })
+            EnsAnswer::Records(ResolvedRecords { payment, ..found })
         }
         other => other,
     }
@@ -137,23 +164,27 @@ pub fn with_payment(answer: Answer, coins: &Coins, payment: Result<PaymentRecord
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn further_records(returned: &Returned, count: usize) -> Result<Vec<Record>, ChainError> {
-    decode_records(returned.data(), count).map(|(_, records)| records).map_err(|bad| returned.explain(bad))
+pub fn further_records_from_return(returned: &ResolverReturnData, count: usize) -> Result<Vec<TextRecord>, ChainError> {
+    decode_records(returned.data(), count).map(|(_, records)| records).map_err(|bad| returned.answer_error(bad))
 }
 
 /// The response about address and holder of an owner's name.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn holding_response(findings: &Findings) -> Result<Response<Holding>, ChainError> {
+pub fn holding_response(findings: &NameFindings) -> Result<ContractResponse<OwnerReading>, ChainError> {
     Ok(match &findings.resolved {
-        Resolved::Returned(data) => Response::Returned(Returned::OnChain(data.clone())),
-        Resolved::Offchain(_) => Response::OffChain,
-        Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
-            Response::Complete(Holding { address: None, holder: findings.holder })
+        UniversalResolverOutcome::Returned(data) => {
+            ContractResponse::Returned(ResolverReturnData::OnChain(data.clone()))
         }
-        Resolved::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
-        Resolved::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
+        UniversalResolverOutcome::Offchain(_) => ContractResponse::OffChain,
+        UniversalResolverOutcome::NoResolver
+        | UniversalResolverOutcome::NotContract(_)
+        | UniversalResolverOutcome::Unsupported => {
+            ContractResponse::Complete(OwnerReading { address: None, holder: findings.holder })
+        }
+        UniversalResolverOutcome::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
+        UniversalResolverOutcome::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
     })
 }
 
@@ -161,7 +192,7 @@ pub fn holding_response(findings: &Findings) -> Result<Response<Holding>, ChainE
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn holding(findings: &Findings, returned: &Returned) -> Result<Holding, ChainError> {
-    let address = decode_address(returned.data()).map_err(|bad| returned.explain(bad))?;
-    Ok(Holding { address, holder: findings.holder })
+pub fn holding_from_return(findings: &NameFindings, returned: &ResolverReturnData) -> Result<OwnerReading, ChainError> {
+    let address = decode_address(returned.data()).map_err(|bad| returned.answer_error(bad))?;
+    Ok(OwnerReading { address, holder: findings.holder })
 }

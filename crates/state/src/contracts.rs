@@ -6,12 +6,12 @@ use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
 use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
 use jiff::Timestamp;
 
-use super::abi::{self, AbiError, MAX_ELEMENTS, Shape};
-use clresolve_core::cause::{CcipFault, GatewayStatus, ResolverFault};
+use super::abi::{self, AbiError, AbiType, MAX_ELEMENTS};
+use clresolve_core::cause::{CcipLookupError, CcipResponseError, ResolverContractError};
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointRecord, EndpointRecordKey, PaymentRecords};
-use clresolve_core::reading::{ChainError, Holder, MigrationSign};
-use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::payment::{AddressRecord, CoinType, CoinTypes, EndpointRecord, EndpointRecordKey, PaymentRecords};
+use clresolve_core::reading::{ChainError, Ensv2MigrationSign, NameHolder};
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
 use clresolve_core::text::excerpt;
 
 const REGISTRY: Address = alloy_ens::ENS_ADDRESS;
@@ -31,7 +31,7 @@ pub const CALL_GAS: u64 = 16_000_000;
 
 /// The addresses of the contracts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub struct Contracts {
+pub struct EnsContractAddresses {
     /// The Universal Resolver (ENSIP-23).
     pub universal_resolver: Address,
     /// Multicall3, whose result contains the number of the block in which it ran.
@@ -44,7 +44,7 @@ pub struct Contracts {
     pub base_registrar: Address,
 }
 
-impl Default for Contracts {
+impl Default for EnsContractAddresses {
     fn default() -> Self {
         Self {
             universal_resolver: UNIVERSAL_RESOLVER,
@@ -57,18 +57,18 @@ impl Default for Contracts {
 }
 
 sol! {
-    struct Call {
+    struct MulticallCall {
         address target;
         bytes callData;
     }
 
-    struct CallResult {
+    struct MulticallResult {
         bool success;
         bytes returnData;
     }
 
-    function tryBlockAndAggregate(bool requireSuccess, Call[] calls)
-        returns (uint256 blockNumber, bytes32 blockHash, CallResult[] returnData);
+    function tryBlockAndAggregate(bool requireSuccess, MulticallCall[] calls)
+        returns (uint256 blockNumber, bytes32 blockHash, MulticallResult[] returnData);
     function getCurrentBlockTimestamp() returns (uint256);
 
     function owner(bytes32 node) returns (address);
@@ -98,38 +98,38 @@ sol! {
 /// Maximum number of calls of one aggregate: one per label of a name (at most 128), [`FACTS`], and two more.
 const MAX_CALLS: usize = 128 + FACTS + 2;
 
-pub(crate) const AGGREGATE: &[Shape] =
-    &[Shape::Word, Shape::Word, Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Bytes]), MAX_CALLS)];
-const RESOLVED: &[Shape] = &[Shape::Bytes, Shape::Word];
-const ELEMENTS: &[Shape] = &[Shape::Array(&Shape::Bytes, MAX_ELEMENTS)];
-const TEXT: &[Shape] = &[Shape::Bytes];
-const NOT_CONTRACT: &[Shape] = &[Shape::Bytes, Shape::Word];
-const HTTP_ERROR: &[Shape] = &[Shape::Word, Shape::Bytes];
+pub(crate) const AGGREGATE: &[AbiType] =
+    &[AbiType::Word, AbiType::Word, AbiType::Array(&AbiType::Tuple(&[AbiType::Word, AbiType::Bytes]), MAX_CALLS)];
+const RESOLVED: &[AbiType] = &[AbiType::Bytes, AbiType::Word];
+const ELEMENTS: &[AbiType] = &[AbiType::Array(&AbiType::Bytes, MAX_ELEMENTS)];
+const TEXT: &[AbiType] = &[AbiType::Bytes];
+const NOT_CONTRACT: &[AbiType] = &[AbiType::Bytes, AbiType::Word];
+const HTTP_ERROR: &[AbiType] = &[AbiType::Word, AbiType::Bytes];
 
 /// Number of calls about a name that precede the calls for the registry's resolvers.
 const FACTS: usize = 6;
 
 /// The calls that read a name.
-pub struct Subject {
+pub struct NameMulticall {
     name: EnsName,
-    contracts: Contracts,
-    coins: Option<Coins>,
+    contracts: EnsContractAddresses,
+    coins: Option<CoinTypes>,
 }
 
-impl Subject {
+impl NameMulticall {
     /// The calls that read `name` from these contracts.
-    pub fn new(name: &EnsName, contracts: &Contracts) -> Self {
+    pub fn new(name: &EnsName, contracts: &EnsContractAddresses) -> Self {
         Self { name: name.clone(), contracts: *contracts, coins: None }
     }
 
     /// Adds a call about payments: the addresses for these coin types, and the endpoints.
     #[must_use]
-    pub fn with_payment(self, coins: Option<Coins>) -> Self {
+    pub fn with_payment(self, coins: Option<CoinTypes>) -> Self {
         Self { coins, ..self }
     }
 
     /// The requested coin types; `None` if payments are not requested.
-    pub const fn coins(&self) -> Option<&Coins> {
+    pub const fn coins(&self) -> Option<&CoinTypes> {
         self.coins.as_ref()
     }
 
@@ -137,53 +137,53 @@ impl Subject {
     /// its ancestors, `resolve` and, last, the call about payments. The trusted contracts come first, because a hostile
     /// resolver may use up all remaining gas. Payments have a separate call, so that a resolver's reaction to it cannot
     /// affect the records.
-    pub fn aggregate(&self, resolve: Bytes) -> Bytes {
+    pub fn aggregate_call(&self, resolve: Bytes) -> Bytes {
         let node = self.name.node();
         let id = U256::from_be_bytes(node.0);
         let at = &self.contracts;
         let mut calls = vec![
-            call(at.multicall3, &getCurrentBlockTimestampCall {}),
-            call(at.registry, &ownerCall { node }),
-            call(at.name_wrapper, &ownerOfCall { id }),
-            call(at.name_wrapper, &getDataCall { id }),
-            call(at.base_registrar, &nameExpiresCall { id: self.label_id() }),
-            call(at.universal_resolver, &findResolverCall { name: self.name.dns_encoded().into() }),
+            multicall_call(at.multicall3, &getCurrentBlockTimestampCall {}),
+            multicall_call(at.registry, &ownerCall { node }),
+            multicall_call(at.name_wrapper, &ownerOfCall { id }),
+            multicall_call(at.name_wrapper, &getDataCall { id }),
+            multicall_call(at.base_registrar, &nameExpiresCall { id: self.label_id() }),
+            multicall_call(at.universal_resolver, &findResolverCall { name: self.name.dns_encoded().into() }),
         ];
-        calls.extend(self.nodes().into_iter().map(|node| call(at.registry, &resolverCall { node })));
-        let resolves = std::iter::once(resolve).chain(self.resolve_payment());
-        calls.extend(resolves.map(|resolve| Call { target: at.universal_resolver, callData: resolve }));
+        calls.extend(self.name_nodes().into_iter().map(|node| multicall_call(at.registry, &resolverCall { node })));
+        let resolves = std::iter::once(resolve).chain(self.resolve_payment_call());
+        calls.extend(resolves.map(|resolve| MulticallCall { target: at.universal_resolver, callData: resolve }));
         tryBlockAndAggregateCall { requireSuccess: false, calls }.abi_encode().into()
     }
 
     /// Call data of the Universal Resolver for the text records of these keys.
-    pub fn resolve_texts<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Bytes {
+    pub fn resolve_texts_call<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Bytes {
         let node = self.name.node();
         let text = |key: &str| textCall { node, key: key.to_owned() }.abi_encode().into();
-        self.resolve(multicallCall { data: keys.into_iter().map(text).collect() }.abi_encode())
+        self.resolve_call(multicallCall { data: keys.into_iter().map(text).collect() }.abi_encode())
     }
 
     /// Call data of the Universal Resolver for the name's payment records; `None` if they are not requested.
-    pub fn resolve_payment(&self) -> Option<Bytes> {
+    pub fn resolve_payment_call(&self) -> Option<Bytes> {
         let node = self.name.node();
         let address =
             |coin: CoinType| Multicoin::addrCall { node, coinType: U256::from(coin.number()) }.abi_encode().into();
         let text = |key: EndpointRecordKey| textCall { node, key: key.as_str().to_owned() }.abi_encode().into();
         let addresses = self.coins.as_ref()?.iter().map(address);
         let data = addresses.chain(EndpointRecordKey::ALL.map(text)).collect();
-        Some(self.resolve(multicallCall { data }.abi_encode()))
+        Some(self.resolve_call(multicallCall { data }.abi_encode()))
     }
 
     /// Call data of the Universal Resolver for the address.
-    pub fn resolve_address(&self) -> Bytes {
-        self.resolve(addrCall { node: self.name.node() }.abi_encode())
+    pub fn resolve_address_call(&self) -> Bytes {
+        self.resolve_call(addrCall { node: self.name.node() }.abi_encode())
     }
 
-    fn resolve(&self, data: Vec<u8>) -> Bytes {
+    fn resolve_call(&self, data: Vec<u8>) -> Bytes {
         resolveCall { name: self.name.dns_encoded().into(), data: data.into() }.abi_encode().into()
     }
 
     /// The nodes of the name and its ancestors, without the root.
-    fn nodes(&self) -> Vec<B256> {
+    fn name_nodes(&self) -> Vec<B256> {
         let mut node = B256::ZERO;
         let below = |label: &str| {
             node = keccak256([node, keccak256(label)].concat());
@@ -195,11 +195,11 @@ impl Subject {
     }
 
     /// The resolver to which the registry leads (ENSIP-10), with the offset of the name that has it. `resolvers` are
-    /// the registry's results for [`Subject::nodes`].
-    fn listed(&self, resolvers: &[CallResult]) -> Result<Option<(Address, U256)>, Garbled> {
+    /// the registry's results for [`NameMulticall::name_nodes`].
+    fn registry_resolver(&self, resolvers: &[MulticallResult]) -> Result<Option<(Address, U256)>, ContractDecodeError> {
         let mut offset = 0;
         for (label, result) in self.name.labels().zip(resolvers) {
-            let resolver = value::<resolverCall>(result).ok_or(Garbled::NoRegistry)?;
+            let resolver = decode_call_value::<resolverCall>(result).ok_or(ContractDecodeError::NoRegistry)?;
             if !resolver.is_zero() {
                 return Ok(Some((resolver, U256::from(offset))));
             }
@@ -214,48 +214,53 @@ impl Subject {
         U256::from_be_bytes(keccak256(label).0)
     }
 
-    /// Decodes the result of Multicall3 for [`Subject::aggregate`].
+    /// Decodes the result of Multicall3 for [`NameMulticall::aggregate_call`].
     ///
     /// # Errors
-    /// [`Garbled`] if the result cannot come from these contracts. The endpoint is at fault, not the resolver.
-    pub fn decode(&self, data: &[u8]) -> Result<Findings, Garbled> {
+    /// [`ContractDecodeError`] if the result cannot come from these contracts. The endpoint is at fault, not the
+    /// resolver.
+    pub fn decode(&self, data: &[u8]) -> Result<NameFindings, ContractDecodeError> {
         if data.is_empty() {
-            return Err(Garbled::NoMulticall);
+            return Err(ContractDecodeError::NoMulticall);
         }
-        abi::check(data, AGGREGATE)?;
+        abi::check_parameters(data, AGGREGATE)?;
         let answer = tryBlockAndAggregateCall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
         let block = u64::try_from(answer.blockNumber).map_err(|_| AbiError::BadValue)?;
         let mut results = answer.returnData;
         let payment = match self.coins {
-            Some(_) => Some(Resolved::new(results.pop().ok_or(Garbled::Count)?)),
+            Some(_) => Some(UniversalResolverOutcome::new(results.pop().ok_or(ContractDecodeError::Count)?)),
             None => None,
         };
-        let resolved = results.pop().ok_or(Garbled::Count)?;
+        let resolved = results.pop().ok_or(ContractDecodeError::Count)?;
         let resolvers = results.split_off(FACTS.min(results.len()));
         if resolvers.len() != self.name.labels().count() {
-            return Err(Garbled::Count);
+            return Err(ContractDecodeError::Count);
         }
         let [now, owner, wrapper_owner, wrapped, expires, found] =
-            <[CallResult; FACTS]>::try_from(results).map_err(|_| Garbled::Count)?;
-        let owner = value::<ownerCall>(&owner).ok_or(Garbled::NoRegistry)?;
-        let found = value::<findResolverCall>(&found).ok_or(Garbled::NoUniversalResolver)?;
+            <[MulticallResult; FACTS]>::try_from(results).map_err(|_| ContractDecodeError::Count)?;
+        let owner = decode_call_value::<ownerCall>(&owner).ok_or(ContractDecodeError::NoRegistry)?;
+        let found = decode_call_value::<findResolverCall>(&found).ok_or(ContractDecodeError::NoUniversalResolver)?;
         let in_wrapper = owner == self.contracts.name_wrapper;
-        let holder = if in_wrapper { value::<ownerOfCall>(&wrapper_owner) } else { Some(owner) };
-        let migrated = migrated(owner, self.listed(&resolvers)?, &found);
-        let registered = value::<nameExpiresCall>(&expires).filter(|_| self.name.is_second_level_eth());
-        let wrapped = value::<getDataCall>(&wrapped).filter(|_| in_wrapper).map(|data| U256::from(data.expiry));
-        Ok(Findings {
+        let holder = if in_wrapper { decode_call_value::<ownerOfCall>(&wrapper_owner) } else { Some(owner) };
+        let migrated = migration_sign(owner, self.registry_resolver(&resolvers)?, &found);
+        let registered = decode_call_value::<nameExpiresCall>(&expires).filter(|_| self.name.is_second_level_eth());
+        let wrapped =
+            decode_call_value::<getDataCall>(&wrapped).filter(|_| in_wrapper).map(|data| U256::from(data.expiry));
+        Ok(NameFindings {
             block,
-            time: value::<getCurrentBlockTimestampCall>(&now).and_then(time),
+            time: decode_call_value::<getCurrentBlockTimestampCall>(&now).and_then(timestamp_from_seconds),
             registered: !owner.is_zero(),
             holder: match (migrated, holder.filter(|holder| !holder.is_zero())) {
-                (Some(unreadable), _) => Holder::Unreadable { unreadable },
-                (None, Some(holder)) => Holder::Address(holder),
-                (None, None) => Holder::Nobody,
+                (Some(unreadable), _) => NameHolder::Unreadable { unreadable },
+                (None, Some(holder)) => NameHolder::Address(holder),
+                (None, None) => NameHolder::Nobody,
             },
-            expiry: registered.and_then(time).or_else(|| wrapped.and_then(time)).filter(|_| migrated.is_none()),
+            expiry: registered
+                .and_then(timestamp_from_seconds)
+                .or_else(|| wrapped.and_then(timestamp_from_seconds))
+                .filter(|_| migrated.is_none()),
             source: FoundResolver::new(&self.name, &found),
-            resolved: Resolved::new(resolved),
+            resolved: UniversalResolverOutcome::new(resolved),
             payment,
         })
     }
@@ -263,17 +268,21 @@ impl Subject {
 
 /// How the ENSv1 registry shows that the name lives in ENSv2. `None` if the registry leads to the resolver that the
 /// Universal Resolver found. `owner` and `listed` are the registry's owner and resolver.
-fn migrated(owner: Address, listed: Option<(Address, U256)>, found: &findResolverReturn) -> Option<MigrationSign> {
+fn migration_sign(
+    owner: Address,
+    listed: Option<(Address, U256)>,
+    found: &findResolverReturn,
+) -> Option<Ensv2MigrationSign> {
     let found = (!found.resolver.is_zero()).then_some((found.resolver, found.offset));
     if found == listed || clresolve_core::mutant!("stale-registries-are-believed") {
         return None;
     }
-    Some(if owner.is_zero() { MigrationSign::Unlisted } else { MigrationSign::Superseded })
+    Some(if owner.is_zero() { Ensv2MigrationSign::Unlisted } else { Ensv2MigrationSign::Superseded })
 }
 
 /// The results of the contracts about a name at one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Findings {
+pub struct NameFindings {
     /// Number of the block in which the calls ran.
     pub block: u64,
     /// Timestamp of that block. `None` if Multicall3 does not return one.
@@ -281,51 +290,53 @@ pub struct Findings {
     /// Whether the registry has an owner for the name.
     pub registered: bool,
     /// Who holds the name.
-    pub holder: Holder,
+    pub holder: NameHolder,
     /// Expiry of the registration, if it can be read.
     pub expiry: Option<Timestamp>,
     /// The resolver that answers.
     pub source: FoundResolver,
     /// The outcome of the call for the name's records.
-    pub resolved: Resolved,
+    pub resolved: UniversalResolverOutcome,
     /// The outcome of the call about payments; `None` if payments were not requested.
-    pub payment: Option<Resolved>,
+    pub payment: Option<UniversalResolverOutcome>,
 }
 
-impl Findings {
+impl NameFindings {
     /// Whether holder, resolver and response are equal. The blocks and the payment responses are not compared.
-    pub fn same_records(&self, other: &Self) -> bool {
+    pub fn has_same_records(&self, other: &Self) -> bool {
         (self.registered, self.holder, &self.source, &self.resolved)
             == (other.registered, other.holder, &other.source, &other.resolved)
     }
 
     /// Whether the resolver and its response about payments are equal. The blocks are not compared. Without a response
     /// about records, no payment records are read.
-    pub fn same_payment(&self, other: &Self) -> bool {
+    pub fn has_same_payment(&self, other: &Self) -> bool {
         let is_agreed = self.payment == other.payment || clresolve_core::mutant!("payments-at-latest-are-alike");
         self.source == other.source && self.has_response() == other.has_response() && is_agreed
     }
 
     /// Whether the resolver returned records or refers to a gateway.
     pub const fn has_response(&self) -> bool {
-        matches!(self.resolved, Resolved::Returned(_) | Resolved::Offchain(_))
+        matches!(self.resolved, UniversalResolverOutcome::Returned(_) | UniversalResolverOutcome::Offchain(_))
     }
 }
 
-impl fmt::Display for Findings {
+impl fmt::Display for NameFindings {
     /// Writes a short form that distinguishes findings that differ.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.resolved {
-            Resolved::Returned(data) => write!(f, "records {}", short_digest(data))?,
-            Resolved::Offchain(lookup) => write!(f, "off-chain lookup {}", short_digest(lookup))?,
-            Resolved::NoResolver if self.registered => f.write_str("no resolver")?,
-            Resolved::NoResolver => f.write_str("not registered")?,
-            Resolved::NotContract(_) => f.write_str("no code at the resolver")?,
-            Resolved::Unsupported => f.write_str("no text records")?,
-            Resolved::Gateway(_) | Resolved::Failed(_) => f.write_str("the resolver fails")?,
+            UniversalResolverOutcome::Returned(data) => write!(f, "records {}", short_digest(data))?,
+            UniversalResolverOutcome::Offchain(lookup) => write!(f, "off-chain lookup {}", short_digest(lookup))?,
+            UniversalResolverOutcome::NoResolver if self.registered => f.write_str("no resolver")?,
+            UniversalResolverOutcome::NoResolver => f.write_str("not registered")?,
+            UniversalResolverOutcome::NotContract(_) => f.write_str("no code at the resolver")?,
+            UniversalResolverOutcome::Unsupported => f.write_str("no text records")?,
+            UniversalResolverOutcome::Gateway(_) | UniversalResolverOutcome::Failed(_) => {
+                f.write_str("the resolver fails")?
+            }
         }
         match &self.payment {
-            Some(Resolved::Returned(data) | Resolved::Offchain(data)) => {
+            Some(UniversalResolverOutcome::Returned(data) | UniversalResolverOutcome::Offchain(data)) => {
                 write!(f, ", payments {}", short_digest(data))?
             }
             Some(_) => f.write_str(", no payments")?,
@@ -333,9 +344,9 @@ impl fmt::Display for Findings {
         }
         write!(f, " of resolver {}", self.source.resolver)?;
         match self.holder {
-            Holder::Address(holder) => write!(f, ", holder {holder}")?,
-            Holder::Nobody => f.write_str(", no holder")?,
-            Holder::Unreadable { unreadable } => write!(f, ", holder unreadable ({unreadable})")?,
+            NameHolder::Address(holder) => write!(f, ", holder {holder}")?,
+            NameHolder::Nobody => f.write_str(", no holder")?,
+            NameHolder::Unreadable { unreadable } => write!(f, ", holder unreadable ({unreadable})")?,
         }
         self.expiry.map_or(Ok(()), |expiry| write!(f, ", expiry {expiry}"))
     }
@@ -352,12 +363,12 @@ pub struct FoundResolver {
     /// The resolver's address.
     pub resolver: Address,
     /// The name for which it is set.
-    pub name: ResolverName,
+    pub name: ResolverNameOrigin,
 }
 
 /// The name for which a resolver is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ResolverName {
+pub enum ResolverNameOrigin {
     /// The name itself.
     Own,
     /// An ancestor of the name (ENSIP-10).
@@ -369,9 +380,9 @@ pub enum ResolverName {
 impl FoundResolver {
     fn new(name: &EnsName, found: &findResolverReturn) -> Self {
         let name = match usize::try_from(found.offset) {
-            Ok(0) => ResolverName::Own,
-            Ok(offset) => name.ancestor_at(offset).map_or(ResolverName::Invalid, ResolverName::Ancestor),
-            Err(_) => ResolverName::Invalid,
+            Ok(0) => ResolverNameOrigin::Own,
+            Ok(offset) => name.ancestor_at(offset).map_or(ResolverNameOrigin::Invalid, ResolverNameOrigin::Ancestor),
+            Err(_) => ResolverNameOrigin::Invalid,
         };
         Self { resolver: found.resolver, name }
     }
@@ -379,7 +390,7 @@ impl FoundResolver {
 
 /// The outcome of a call of the Universal Resolver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Resolved {
+pub enum UniversalResolverOutcome {
     /// It returned these bytes.
     Returned(Bytes),
     /// The resolver requires this CCIP-Read lookup (EIP-3668).
@@ -391,37 +402,38 @@ pub enum Resolved {
     /// Proven: the resolver does not support the requested records.
     Unsupported,
     /// A CCIP-Read gateway failed.
-    Gateway(CcipFault),
+    Gateway(CcipLookupError),
     /// The resolver failed.
-    Failed(ResolverFault),
+    Failed(ResolverContractError),
 }
 
-impl Resolved {
-    fn new(result: CallResult) -> Self {
-        if result.success { Self::Returned(result.returnData) } else { Self::reverted(&result.returnData) }
+impl UniversalResolverOutcome {
+    fn new(result: MulticallResult) -> Self {
+        if result.success { Self::Returned(result.returnData) } else { Self::from_revert(&result.returnData) }
     }
 
     /// Interprets revert data.
-    pub fn reverted(data: &[u8]) -> Self {
+    pub fn from_revert(data: &[u8]) -> Self {
         match selector(data) {
             Some(OffchainLookup::SELECTOR) => Self::Offchain(Bytes::copy_from_slice(data)),
             Some(ResolverNotFound::SELECTOR) => Self::NoResolver,
             Some(UnsupportedResolverProfile::SELECTOR) => Self::Unsupported,
-            Some(HttpError::SELECTOR) => Self::Gateway(CcipFault::Gateway(gateway_status(&data[SELECTOR_BYTES..]))),
+            Some(HttpError::SELECTOR) => {
+                Self::Gateway(CcipLookupError::Gateway(gateway_status(&data[SELECTOR_BYTES..])))
+            }
             Some(ResolverError::SELECTOR) if refuses_look_up(&data[SELECTOR_BYTES..]) => {
-                Self::Gateway(CcipFault::Sender)
+                Self::Gateway(CcipLookupError::Sender)
             }
-            Some(ResolverNotContract::SELECTOR) => {
-                not_contract(&data[SELECTOR_BYTES..]).map_or_else(|| Self::Failed(explain(data)), Self::NotContract)
-            }
-            _ => Self::Failed(explain(data)),
+            Some(ResolverNotContract::SELECTOR) => not_contract(&data[SELECTOR_BYTES..])
+                .map_or_else(|| Self::Failed(describe_revert(data)), Self::NotContract),
+            _ => Self::Failed(describe_revert(data)),
         }
     }
 }
 
 /// Why a result cannot come from the called contracts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Garbled {
+pub enum ContractDecodeError {
     /// The address of Multicall3 has no code.
     #[error("there is no Multicall3 at the configured address")]
     NoMulticall,
@@ -441,30 +453,30 @@ pub enum Garbled {
 
 /// Why a resolver's response contains no records.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadAnswer {
+pub enum ResolverAnswerError {
     /// A gateway failed.
     #[error("{0}")]
-    Gateway(CcipFault),
+    Gateway(CcipLookupError),
     /// The resolver reverted, or the callback that verifies a gateway's response did.
     #[error("{0}")]
-    Reverted(ResolverFault),
+    Reverted(ResolverContractError),
     /// The response does not match the request, or is malformed.
     #[error("{0}")]
-    Garbage(ResolverFault),
+    Garbage(ResolverContractError),
 }
 
-impl From<AbiError> for BadAnswer {
+impl From<AbiError> for ResolverAnswerError {
     fn from(error: AbiError) -> Self {
-        Self::Garbage(ResolverFault::Malformed(error.to_string()))
+        Self::Garbage(ResolverContractError::Malformed(error.to_string()))
     }
 }
 
-/// Decodes the result of the Universal Resolver for [`Subject::resolve_texts`]: the address of the resolver, and the
-/// records.
+/// Decodes the result of the Universal Resolver for [`NameMulticall::resolve_texts_call`]: the address of the resolver,
+/// and the records.
 ///
 /// # Errors
-/// [`BadAnswer`] for the first of `keys` that was not answered.
-pub fn decode_texts(data: &[u8], keys: &[Key]) -> Result<(Address, RecordSet), BadAnswer> {
+/// [`ResolverAnswerError`] for the first of `keys` that was not answered.
+pub fn decode_texts(data: &[u8], keys: &[RecordKey]) -> Result<(Address, RecordSet), ResolverAnswerError> {
     let (resolver, records) = decode_records(data, keys.len())?;
     Ok((resolver, keys.iter().copied().zip(records).collect()))
 }
@@ -472,33 +484,34 @@ pub fn decode_texts(data: &[u8], keys: &[Key]) -> Result<(Address, RecordSet), B
 /// As [`decode_texts`], for `count` keys of any kind.
 ///
 /// # Errors
-/// [`BadAnswer`] for the first key that was not answered.
-pub(crate) fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<Record>), BadAnswer> {
+/// [`ResolverAnswerError`] for the first key that was not answered.
+pub(crate) fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<TextRecord>), ResolverAnswerError> {
     let (resolver, elements) = decode_elements(data, count)?;
     let records = elements.iter().map(|element| decode_text(element));
-    Ok((resolver, records.collect::<Result<_, BadAnswer>>()?))
+    Ok((resolver, records.collect::<Result<_, ResolverAnswerError>>()?))
 }
 
-/// Decodes the result of the Universal Resolver for [`Subject::resolve_payment`]: the address of the resolver, and the
-/// payment records. An element that cannot be read fails alone, with the cause that `explain` returns for it.
+/// Decodes the result of the Universal Resolver for [`NameMulticall::resolve_payment_call`]: the address of the
+/// resolver, and the payment records. An element that cannot be read fails alone, with the cause that `explain` returns
+/// for it.
 ///
 /// # Errors
-/// [`BadAnswer`] if there are no elements.
+/// [`ResolverAnswerError`] if there are no elements.
 pub(crate) fn decode_payment(
     data: &[u8],
-    coins: &Coins,
-    explain: impl Fn(BadAnswer) -> ChainError,
-) -> Result<(Address, PaymentRecords), BadAnswer> {
+    coins: &CoinTypes,
+    explain: impl Fn(ResolverAnswerError) -> ChainError,
+) -> Result<(Address, PaymentRecords), ResolverAnswerError> {
     let (resolver, elements) = decode_elements(data, coins.count() + EndpointRecordKey::ALL.len())?;
     let (addresses, endpoints) = elements.split_at(coins.count());
     let address = |element: &Bytes| match decode_bytes(element) {
-        Ok(address) => AddressRecord::of(&address),
+        Ok(address) => AddressRecord::from_bytes(&address),
         Err(_) if clresolve_core::mutant!("failed-address-is-absent") => AddressRecord::Absent,
         Err(bad) => AddressRecord::Failed(explain(bad)),
     };
     let endpoint = |element: &Bytes| match decode_text(element) {
         Ok(record) => EndpointRecord::Read(record),
-        Err(_) if clresolve_core::mutant!("failed-endpoint-is-absent") => EndpointRecord::Read(Record::Absent),
+        Err(_) if clresolve_core::mutant!("failed-endpoint-is-absent") => EndpointRecord::Read(TextRecord::Absent),
         Err(bad) => EndpointRecord::Failed(explain(bad)),
     };
     let records = PaymentRecords {
@@ -510,64 +523,70 @@ pub(crate) fn decode_payment(
 }
 
 /// The address of the resolver, and its answers to a multicall of `count` requests.
-fn decode_elements(data: &[u8], count: usize) -> Result<(Address, Vec<Bytes>), BadAnswer> {
+fn decode_elements(data: &[u8], count: usize) -> Result<(Address, Vec<Bytes>), ResolverAnswerError> {
     let (result, resolver) = decode_resolved(data)?;
-    abi::check(&result, ELEMENTS)?;
+    abi::check_parameters(&result, ELEMENTS)?;
     let elements = Vec::<Bytes>::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
     if elements.len() != count {
-        return Err(BadAnswer::Garbage(ResolverFault::Count { answers: elements.len(), questions: count }));
+        return Err(ResolverAnswerError::Garbage(ResolverContractError::Count {
+            answers: elements.len(),
+            questions: count,
+        }));
     }
     Ok((resolver, elements))
 }
 
-/// Decodes the result of the Universal Resolver for [`Subject::resolve_address`]: the address; `None` if it is not set.
+/// Decodes the result of the Universal Resolver for [`NameMulticall::resolve_address_call`]: the address; `None` if it
+/// is not set.
 ///
 /// # Errors
-/// [`BadAnswer::Garbage`].
-pub(crate) fn decode_address(data: &[u8]) -> Result<Option<Address>, BadAnswer> {
+/// [`ResolverAnswerError::Garbage`].
+pub(crate) fn decode_address(data: &[u8]) -> Result<Option<Address>, ResolverAnswerError> {
     let (result, _) = decode_resolved(data)?;
     let address = Address::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
     Ok(Some(address).filter(|address| !address.is_zero()))
 }
 
-fn decode_resolved(data: &[u8]) -> Result<(Bytes, Address), BadAnswer> {
-    abi::check(data, RESOLVED)?;
+fn decode_resolved(data: &[u8]) -> Result<(Bytes, Address), ResolverAnswerError> {
+    abi::check_parameters(data, RESOLVED)?;
     let answer = resolveCall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
     Ok((answer.result, answer.resolver))
 }
 
 /// The `bytes` of an element. Under ENSIP-23, a response whose length is not a multiple of 32 is an error.
-fn decode_bytes(element: &[u8]) -> Result<Bytes, BadAnswer> {
+fn decode_bytes(element: &[u8]) -> Result<Bytes, ResolverAnswerError> {
     if element.is_empty() {
-        return Err(BadAnswer::Reverted(explain(element)));
+        return Err(ResolverAnswerError::Reverted(describe_revert(element)));
     }
     if !element.len().is_multiple_of(WORD) {
         return Err(element_error(element));
     }
-    abi::check(element, TEXT)?;
+    abi::check_parameters(element, TEXT)?;
     Ok(Bytes::abi_decode_validate(element).map_err(|_| AbiError::BadValue)?)
 }
 
 /// Decodes the text as `bytes`, which has the same layout, because a decoder of `string` may replace invalid UTF-8.
-fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
+fn decode_text(element: &[u8]) -> Result<TextRecord, ResolverAnswerError> {
     let text = decode_bytes(element)?;
     if text.is_empty() {
-        return Ok(Record::Absent);
+        return Ok(TextRecord::Absent);
     }
     Ok(match String::from_utf8(text.to_vec()) {
-        Ok(text) => Record::Text(text),
-        Err(error) => Record::NotUtf8(error.into_bytes()),
+        Ok(text) => TextRecord::Text(text),
+        Err(error) => TextRecord::NotUtf8(error.into_bytes()),
     })
 }
 
-fn element_error(element: &[u8]) -> BadAnswer {
+fn element_error(element: &[u8]) -> ResolverAnswerError {
     let is_error = element.len() % WORD == SELECTOR_BYTES;
     match selector(element) {
-        Some(HttpError::SELECTOR) => BadAnswer::Gateway(CcipFault::Gateway(gateway_status(&element[SELECTOR_BYTES..]))),
-        Some(OffchainLookup::SELECTOR) => BadAnswer::Gateway(CcipFault::Sender),
-        Some(UnsupportedResolverProfile::SELECTOR) => BadAnswer::Garbage(explain(element)),
-        Some(_) if is_error => BadAnswer::Reverted(explain(element)),
-        _ => BadAnswer::Garbage(ResolverFault::NotText(element.len())),
+        Some(HttpError::SELECTOR) => {
+            ResolverAnswerError::Gateway(CcipLookupError::Gateway(gateway_status(&element[SELECTOR_BYTES..])))
+        }
+        Some(OffchainLookup::SELECTOR) => ResolverAnswerError::Gateway(CcipLookupError::Sender),
+        Some(UnsupportedResolverProfile::SELECTOR) => ResolverAnswerError::Garbage(describe_revert(element)),
+        Some(_) if is_error => ResolverAnswerError::Reverted(describe_revert(element)),
+        _ => ResolverAnswerError::Garbage(ResolverContractError::NotText(element.len())),
     }
 }
 
@@ -579,21 +598,21 @@ fn selector(data: &[u8]) -> Option<[u8; SELECTOR_BYTES]> {
 }
 
 /// Describes revert data. Foreign text in it is truncated.
-fn explain(data: &[u8]) -> ResolverFault {
+fn describe_revert(data: &[u8]) -> ResolverContractError {
     let arguments = data.get(SELECTOR_BYTES..).unwrap_or_default();
     match selector(data) {
-        None => ResolverFault::RevertedSilently,
-        Some(UnsupportedResolverProfile::SELECTOR) => ResolverFault::UnknownRecords,
+        None => ResolverContractError::RevertedSilently,
+        Some(UnsupportedResolverProfile::SELECTOR) => ResolverContractError::UnknownRecords,
         Some(Revert::SELECTOR) => {
             let reason = bytes_argument(arguments).unwrap_or_default();
-            ResolverFault::Reverted(excerpt(&String::from_utf8_lossy(&reason)))
+            ResolverContractError::Reverted(excerpt(&String::from_utf8_lossy(&reason)))
         }
         Some(ResolverError::SELECTOR) => match bytes_argument(arguments).as_deref() {
-            Some(inner) if selector(inner) != Some(ResolverError::SELECTOR) => explain(inner),
-            _ => ResolverFault::MalformedError,
+            Some(inner) if selector(inner) != Some(ResolverError::SELECTOR) => describe_revert(inner),
+            _ => ResolverContractError::MalformedError,
         },
-        Some(HttpError::SELECTOR) => ResolverFault::Gateway(gateway_status(arguments)),
-        Some(other) => ResolverFault::CustomError(other),
+        Some(HttpError::SELECTOR) => ResolverContractError::Gateway(gateway_status(arguments)),
+        Some(other) => ResolverContractError::CustomError(other),
     }
 }
 
@@ -605,48 +624,48 @@ fn refuses_look_up(arguments: &[u8]) -> bool {
 }
 
 fn bytes_argument(arguments: &[u8]) -> Option<Bytes> {
-    abi::check(arguments, TEXT).ok()?;
+    abi::check_parameters(arguments, TEXT).ok()?;
     Bytes::abi_decode_validate(arguments).ok()
 }
 
-fn gateway_status(arguments: &[u8]) -> GatewayStatus {
-    let decoded = abi::check(arguments, HTTP_ERROR)
+fn gateway_status(arguments: &[u8]) -> CcipResponseError {
+    let decoded = abi::check_parameters(arguments, HTTP_ERROR)
         .ok()
         .and_then(|()| <(U256, Bytes)>::abi_decode_params_validate(arguments).ok());
     match decoded {
         Some((status, message)) => {
-            GatewayStatus::Status { status, message: excerpt(&String::from_utf8_lossy(&message)) }
+            CcipResponseError::Status { status, message: excerpt(&String::from_utf8_lossy(&message)) }
         }
-        None => GatewayStatus::Unreadable,
+        None => CcipResponseError::Unreadable,
     }
 }
 
 fn not_contract(arguments: &[u8]) -> Option<Address> {
-    abi::check(arguments, NOT_CONTRACT).ok()?;
+    abi::check_parameters(arguments, NOT_CONTRACT).ok()?;
     <(Bytes, Address)>::abi_decode_params_validate(arguments).ok().map(|(_, resolver)| resolver)
 }
 
-fn call(target: Address, data: &impl SolCall) -> Call {
-    Call { target, callData: data.abi_encode().into() }
+fn multicall_call(target: Address, data: &impl SolCall) -> MulticallCall {
+    MulticallCall { target, callData: data.abi_encode().into() }
 }
 
 /// The result of a call with a static return type; `None` if it failed or the contract does not exist.
-fn value<C: SolCall>(result: &CallResult) -> Option<C::Return> {
+fn decode_call_value<C: SolCall>(result: &MulticallResult) -> Option<C::Return> {
     Some(&result.returnData).filter(|_| result.success).and_then(|data| C::abi_decode_returns_validate(data).ok())
 }
 
 /// Converts seconds since 1970 to a timestamp; `None` for zero (not set) and for a value out of range (never expires).
-fn time(seconds: U256) -> Option<Timestamp> {
+fn timestamp_from_seconds(seconds: U256) -> Option<Timestamp> {
     let seconds = i64::try_from(seconds).ok().filter(|seconds| *seconds != 0)?;
     Timestamp::from_second(seconds).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use clresolve_core::reading::Answer;
+    use clresolve_core::reading::EnsAnswer;
 
     use super::*;
-    use crate::answer::{Response, payment_response, records, records_response};
+    use crate::answer::{ContractResponse, payment_response, records_from_return, records_response};
 
     const RESOLVER: Address = address!("00000000000000000000000000000000000a11ce");
 
@@ -656,25 +675,27 @@ mod tests {
 
     /// A result in which only the first record is set, to this element.
     fn first(element: impl Into<Bytes>) -> Vec<u8> {
-        let mut elements = vec![Bytes::from(String::new().abi_encode()); Key::ALL.len()];
+        let mut elements = vec![Bytes::from(String::new().abi_encode()); RecordKey::ALL.len()];
         elements[0] = element.into();
         resolved(elements)
     }
 
-    fn error(element: impl Into<Bytes>) -> BadAnswer {
-        decode_texts(&first(element), &Key::ALL).unwrap_err()
+    fn error(element: impl Into<Bytes>) -> ResolverAnswerError {
+        decode_texts(&first(element), &RecordKey::ALL).unwrap_err()
     }
 
     /// Otherwise a single endpoint could hide or fake the sale of a name.
     #[test]
     fn another_holder_is_another_vote() {
-        let source = FoundResolver { resolver: RESOLVER, name: ResolverName::Own };
-        let (registered, resolved) = (true, Resolved::Unsupported);
-        let (holder, expiry, payment) = (Holder::Nobody, None, None);
-        let one = Findings { block: 1, time: None, registered, holder, expiry, source, resolved, payment };
-        assert!(one.same_records(&Findings { block: 2, ..one.clone() }));
-        for holder in [Holder::Address(RESOLVER), Holder::Unreadable { unreadable: MigrationSign::Superseded }] {
-            assert!(!one.same_records(&Findings { holder, ..one.clone() }));
+        let source = FoundResolver { resolver: RESOLVER, name: ResolverNameOrigin::Own };
+        let (registered, resolved) = (true, UniversalResolverOutcome::Unsupported);
+        let (holder, expiry, payment) = (NameHolder::Nobody, None, None);
+        let one = NameFindings { block: 1, time: None, registered, holder, expiry, source, resolved, payment };
+        assert!(one.has_same_records(&NameFindings { block: 2, ..one.clone() }));
+        for holder in
+            [NameHolder::Address(RESOLVER), NameHolder::Unreadable { unreadable: Ensv2MigrationSign::Superseded }]
+        {
+            assert!(!one.has_same_records(&NameFindings { holder, ..one.clone() }));
         }
     }
 
@@ -682,55 +703,58 @@ mod tests {
     /// read.
     #[test]
     fn payments_without_a_response_are_another_vote() {
-        let source = FoundResolver { resolver: RESOLVER, name: ResolverName::Own };
-        let payment = Some(Resolved::Returned(Bytes::new()));
-        let (registered, resolved) = (true, Resolved::Returned(Bytes::new()));
-        let (holder, expiry) = (Holder::Nobody, None);
-        let one = Findings { block: 1, time: None, registered, holder, expiry, source, resolved, payment };
-        assert!(one.same_payment(&Findings { resolved: Resolved::Returned(vec![1].into()), ..one.clone() }));
-        assert!(!one.same_payment(&Findings { resolved: Resolved::NoResolver, ..one.clone() }));
+        let source = FoundResolver { resolver: RESOLVER, name: ResolverNameOrigin::Own };
+        let payment = Some(UniversalResolverOutcome::Returned(Bytes::new()));
+        let (registered, resolved) = (true, UniversalResolverOutcome::Returned(Bytes::new()));
+        let (holder, expiry) = (NameHolder::Nobody, None);
+        let one = NameFindings { block: 1, time: None, registered, holder, expiry, source, resolved, payment };
+        assert!(one.has_same_payment(&NameFindings {
+            resolved: UniversalResolverOutcome::Returned(vec![1].into()),
+            ..one.clone()
+        }));
+        assert!(!one.has_same_payment(&NameFindings { resolved: UniversalResolverOutcome::NoResolver, ..one.clone() }));
     }
 
     #[test]
     fn a_record_of_a_mebibyte_is_read_once() {
         let text = "a".repeat(1 << 20);
-        let (resolver, records) = decode_texts(&first(text.abi_encode()), &Key::ALL).unwrap();
+        let (resolver, records) = decode_texts(&first(text.abi_encode()), &RecordKey::ALL).unwrap();
         assert_eq!(resolver, RESOLVER);
-        assert_eq!(records.text(Key::ALL[0]), Some(text.as_str()));
-        assert_eq!(records.get(Key::ALL[1]), &Record::Absent);
+        assert_eq!(records.text(RecordKey::ALL[0]), Some(text.as_str()));
+        assert_eq!(records.get(RecordKey::ALL[1]), &TextRecord::Absent);
     }
 
     #[test]
     fn another_number_of_answers_is_refused() {
         let one = resolved(vec![String::new().abi_encode().into()]);
         assert_eq!(
-            decode_texts(&one, &Key::ALL),
-            Err(BadAnswer::Garbage(ResolverFault::Count { answers: 1, questions: 16 }))
+            decode_texts(&one, &RecordKey::ALL),
+            Err(ResolverAnswerError::Garbage(ResolverContractError::Count { answers: 1, questions: 16 }))
         );
     }
 
     #[test]
     fn errors_in_place_of_texts_are_told_apart() {
         let http = HttpError { status: 502, message: "bad gateway".to_owned() }.abi_encode();
-        let status = GatewayStatus::Status { status: U256::from(502), message: "bad gateway".to_owned() };
-        assert_eq!(error(http), BadAnswer::Gateway(CcipFault::Gateway(status)));
+        let status = CcipResponseError::Status { status: U256::from(502), message: "bad gateway".to_owned() };
+        assert_eq!(error(http), ResolverAnswerError::Gateway(CcipLookupError::Gateway(status)));
         let unsupported = UnsupportedResolverProfile { selector: textCall::SELECTOR.into() }.abi_encode();
-        assert!(matches!(error(unsupported), BadAnswer::Garbage(_)));
+        assert!(matches!(error(unsupported), ResolverAnswerError::Garbage(_)));
         let revert = Revert::from("no".repeat(500)).abi_encode();
-        assert!(matches!(error(revert), BadAnswer::Reverted(cause) if cause.to_string().len() < 300));
-        assert!(matches!(error(Bytes::new()), BadAnswer::Reverted(_)));
-        assert_eq!(error(vec![0; 33]), BadAnswer::Garbage(ResolverFault::NotText(33)));
-        assert!(matches!(error(vec![0; 36]), BadAnswer::Reverted(_)));
+        assert!(matches!(error(revert), ResolverAnswerError::Reverted(cause) if cause.to_string().len() < 300));
+        assert!(matches!(error(Bytes::new()), ResolverAnswerError::Reverted(_)));
+        assert_eq!(error(vec![0; 33]), ResolverAnswerError::Garbage(ResolverContractError::NotText(33)));
+        assert!(matches!(error(vec![0; 36]), ResolverAnswerError::Reverted(_)));
     }
 
     const OWNER: Address = Address::repeat_byte(7);
 
     /// The contracts' results about `a.eth`, with payments: the offset at which the resolver's name begins, and the
     /// outcomes of the two `resolve` calls.
-    fn findings(offset: u64, resolved: (bool, Vec<u8>), payment: (bool, Vec<u8>)) -> Findings {
+    fn findings(offset: u64, resolved: (bool, Vec<u8>), payment: (bool, Vec<u8>)) -> NameFindings {
         let of_contracts = registered(OWNER, [RESOLVER, Address::ZERO], (RESOLVER, offset));
-        let subject =
-            Subject::new(&EnsName::parse("a.eth").unwrap(), &Contracts::default()).with_payment(Some(coins()));
+        let subject = NameMulticall::new(&EnsName::parse("a.eth").unwrap(), &EnsContractAddresses::default())
+            .with_payment(Some(coins()));
         subject.decode(&aggregated(of_contracts.into_iter().chain([resolved, payment]))).unwrap()
     }
 
@@ -745,7 +769,7 @@ mod tests {
     }
 
     fn aggregated(results: impl IntoIterator<Item = (bool, Vec<u8>)>) -> Vec<u8> {
-        let result = |(success, data): (bool, Vec<u8>)| CallResult { success, returnData: data.into() };
+        let result = |(success, data): (bool, Vec<u8>)| MulticallResult { success, returnData: data.into() };
         tryBlockAndAggregateCall::abi_encode_returns(&tryBlockAndAggregateReturn {
             blockNumber: U256::ONE,
             blockHash: [0; 32].into(),
@@ -757,17 +781,18 @@ mod tests {
     #[test]
     fn registry_counts_while_it_leads_to_the_resolver_that_answers() {
         let (nobody, none, other) = (Address::ZERO, Address::ZERO, Address::repeat_byte(9));
-        let unreadable = |unreadable| Holder::Unreadable { unreadable };
-        let (unlisted, superseded) = (unreadable(MigrationSign::Unlisted), unreadable(MigrationSign::Superseded));
+        let unreadable = |unreadable| NameHolder::Unreadable { unreadable };
+        let (unlisted, superseded) =
+            (unreadable(Ensv2MigrationSign::Unlisted), unreadable(Ensv2MigrationSign::Superseded));
         // "a.eth" is 8 bytes in DNS encoding, `eth` begins at its third, and the root at its last.
         for (owner, listed, found, expected) in [
-            (OWNER, [RESOLVER, none], (RESOLVER, 0), Holder::Address(OWNER)),
-            (OWNER, [RESOLVER, other], (RESOLVER, 0), Holder::Address(OWNER)),
-            (OWNER, [none, none], (none, 6), Holder::Address(OWNER)),
-            (OWNER, [none, RESOLVER], (RESOLVER, 2), Holder::Address(OWNER)),
-            (nobody, [none, RESOLVER], (RESOLVER, 2), Holder::Nobody),
-            (nobody, [none, none], (none, 6), Holder::Nobody),
-            (nobody, [RESOLVER, none], (RESOLVER, 0), Holder::Nobody),
+            (OWNER, [RESOLVER, none], (RESOLVER, 0), NameHolder::Address(OWNER)),
+            (OWNER, [RESOLVER, other], (RESOLVER, 0), NameHolder::Address(OWNER)),
+            (OWNER, [none, none], (none, 6), NameHolder::Address(OWNER)),
+            (OWNER, [none, RESOLVER], (RESOLVER, 2), NameHolder::Address(OWNER)),
+            (nobody, [none, RESOLVER], (RESOLVER, 2), NameHolder::Nobody),
+            (nobody, [none, none], (none, 6), NameHolder::Nobody),
+            (nobody, [RESOLVER, none], (RESOLVER, 0), NameHolder::Nobody),
             (nobody, [none, none], (RESOLVER, 0), unlisted),
             (nobody, [none, other], (RESOLVER, 2), unlisted),
             (OWNER, [none, none], (RESOLVER, 0), superseded),
@@ -776,7 +801,7 @@ mod tests {
             (OWNER, [none, RESOLVER], (RESOLVER, 0), superseded),
             (OWNER, [RESOLVER, none], (none, 6), superseded),
         ] {
-            let subject = Subject::new(&EnsName::parse("a.eth").unwrap(), &Contracts::default());
+            let subject = NameMulticall::new(&EnsName::parse("a.eth").unwrap(), &EnsContractAddresses::default());
             let results = registered(owner, listed, found).into_iter().chain([(false, vec![])]);
             let findings = subject.decode(&aggregated(results)).unwrap();
             let case = format!("{owner} {listed:?} {found:?}");
@@ -785,51 +810,55 @@ mod tests {
         }
     }
 
-    fn answered(findings: &Findings) -> Result<Answer, ChainError> {
+    fn answered(findings: &NameFindings) -> Result<EnsAnswer, ChainError> {
         match records_response(findings)? {
-            Response::Returned(returned) => records(findings, &Key::ALL, &returned),
-            Response::Complete(answer) => Ok(answer),
-            Response::OffChain => panic!("no lookup is required"),
+            ContractResponse::Returned(returned) => records_from_return(findings, &RecordKey::ALL, &returned),
+            ContractResponse::Complete(answer) => Ok(answer),
+            ContractResponse::OffChain => panic!("no lookup is required"),
         }
     }
 
     #[test]
     fn what_no_resolver_of_the_name_said_is_refused_by_name() {
-        let fault = |findings: &Findings| match answered(findings) {
+        let fault = |findings: &NameFindings| match answered(findings) {
             Err(ChainError::Resolver(fault)) => fault,
             other => panic!("{other:?}"),
         };
         let (good, failed) = ((true, first(String::new().abi_encode())), || (false, vec![]));
         assert!(
-            matches!(answered(&findings(0, good.clone(), failed())), Ok(Answer::Records(found)) if found.wildcard.is_none())
+            matches!(answered(&findings(0, good.clone(), failed())), Ok(EnsAnswer::Records(found)) if found.wildcard.is_none())
         );
         for offset in [1, 6, 7, 300] {
-            assert_eq!(fault(&findings(offset, good.clone(), failed())), ResolverFault::OfNoAncestor, "{offset}");
+            assert_eq!(
+                fault(&findings(offset, good.clone(), failed())),
+                ResolverContractError::OfNoAncestor,
+                "{offset}"
+            );
         }
         let unsupported = UnsupportedResolverProfile { selector: textCall::SELECTOR.into() }.abi_encode();
-        assert_eq!(fault(&findings(0, (false, unsupported), failed())), ResolverFault::NoTextRecords);
+        assert_eq!(fault(&findings(0, (false, unsupported), failed())), ResolverContractError::NoTextRecords);
 
         let absent = vec![Bytes::from(Bytes::new().abi_encode()); coins().count() + EndpointRecordKey::ALL.len()];
         let of_another = |elements: Vec<Bytes>| {
             (true, (Bytes::from(elements.abi_encode()), Address::repeat_byte(8)).abi_encode_params())
         };
-        let texts = vec![Bytes::from(String::new().abi_encode()); Key::ALL.len()];
-        assert_eq!(fault(&findings(0, of_another(texts), failed())), ResolverFault::TwoResolvers);
+        let texts = vec![Bytes::from(String::new().abi_encode()); RecordKey::ALL.len()];
+        assert_eq!(fault(&findings(0, of_another(texts), failed())), ResolverContractError::TwoResolvers);
         let beside = findings(0, good, of_another(absent));
-        let Ok(Response::Returned(returned)) = payment_response(&beside) else { panic!("there are payments") };
-        let refused = crate::answer::payment(&beside, &coins(), &returned);
-        assert_eq!(refused, Err(ChainError::Resolver(ResolverFault::TwoResolvers)));
+        let Ok(ContractResponse::Returned(returned)) = payment_response(&beside) else { panic!("there are payments") };
+        let refused = crate::answer::payment_from_return(&beside, &coins(), &returned);
+        assert_eq!(refused, Err(ChainError::Resolver(ResolverContractError::TwoResolvers)));
     }
 
-    fn told(bad: BadAnswer) -> ChainError {
+    fn told(bad: ResolverAnswerError) -> ChainError {
         match bad {
-            BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
-            BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
+            ResolverAnswerError::Gateway(cause) => ChainError::Ccip(cause),
+            ResolverAnswerError::Reverted(cause) | ResolverAnswerError::Garbage(cause) => ChainError::Resolver(cause),
         }
     }
 
-    fn coins() -> Coins {
-        Coins::new(CoinType::of_chain(8453)).unwrap()
+    fn coins() -> CoinTypes {
+        CoinTypes::new(CoinType::for_chain(8453)).unwrap()
     }
 
     /// The payment records for these elements, with every other record unset.
@@ -849,23 +878,23 @@ mod tests {
     #[test]
     fn addresses_and_endpoints_are_asked_for_beside_the_records() {
         let name = EnsName::parse("a.eth").unwrap();
-        let bare = Subject::new(&name, &Contracts::default());
-        assert_eq!((bare.coins(), bare.resolve_payment()), (None, None));
-        let resolve = bare.resolve_texts(Key::ALL.map(Key::as_str));
-        let call = |subject: &Subject| {
-            let data = subject.aggregate(resolve.clone());
+        let bare = NameMulticall::new(&name, &EnsContractAddresses::default());
+        assert_eq!((bare.coins(), bare.resolve_payment_call()), (None, None));
+        let resolve = bare.resolve_texts_call(RecordKey::ALL.map(RecordKey::as_str));
+        let call = |subject: &NameMulticall| {
+            let data = subject.aggregate_call(resolve.clone());
             tryBlockAndAggregateCall::abi_decode(&data).unwrap().calls
         };
-        let asking = Subject::new(&name, &Contracts::default()).with_payment(Some(coins()));
+        let asking = NameMulticall::new(&name, &EnsContractAddresses::default()).with_payment(Some(coins()));
         let (fewer, calls) = (call(&bare), call(&asking));
         assert_eq!(calls.len(), fewer.len() + 1);
-        let data = |call: &Call| (call.target, call.callData.clone());
+        let data = |call: &MulticallCall| (call.target, call.callData.clone());
         assert!(
             fewer.iter().map(data).eq(calls[..fewer.len()].iter().map(data)),
             "the records are asked for as before"
         );
 
-        let payment = asking.resolve_payment().unwrap();
+        let payment = asking.resolve_payment_call().unwrap();
         assert_eq!(calls.last().map(data), Some((UNIVERSAL_RESOLVER, payment.clone())));
         let resolve = resolveCall::abi_decode(&payment).unwrap();
         let asked = multicallCall::abi_decode(&resolve.data).unwrap().data;
@@ -881,7 +910,7 @@ mod tests {
     fn an_answer_with_more_or_fewer_calls_than_asked_is_refused() {
         let name = EnsName::parse("a.eth").unwrap();
         let returned = |calls: usize| {
-            let result = || CallResult { success: true, returnData: vec![0; 96].into() };
+            let result = || MulticallResult { success: true, returnData: vec![0; 96].into() };
             let answer = tryBlockAndAggregateReturn {
                 blockNumber: U256::ONE,
                 blockHash: [0; 32].into(),
@@ -889,13 +918,14 @@ mod tests {
             };
             tryBlockAndAggregateCall::abi_encode_returns(&answer)
         };
-        let bare = Subject::new(&name, &Contracts::default());
-        let asking = Subject::new(&name, &Contracts::default()).with_payment(Some(Coins::default()));
+        let bare = NameMulticall::new(&name, &EnsContractAddresses::default());
+        let asking =
+            NameMulticall::new(&name, &EnsContractAddresses::default()).with_payment(Some(CoinTypes::default()));
         // `a.eth` has two labels.
         for (subject, count) in [(bare, 9), (asking, 10)] {
-            assert!(!matches!(subject.decode(&returned(count)), Err(Garbled::Count)), "{count}");
+            assert!(!matches!(subject.decode(&returned(count)), Err(ContractDecodeError::Count)), "{count}");
             for other in [0, 1, count - 1, count + 1] {
-                assert_eq!(subject.decode(&returned(other)), Err(Garbled::Count), "{other} for {count}");
+                assert_eq!(subject.decode(&returned(other)), Err(ContractDecodeError::Count), "{other} for {count}");
             }
         }
     }
@@ -903,17 +933,17 @@ mod tests {
     #[test]
     fn name_with_the_most_labels_is_read() {
         let name = EnsName::parse(&["a"; 128].join(".")).unwrap();
-        let subject = Subject::new(&name, &Contracts::default()).with_payment(Some(coins()));
+        let subject = NameMulticall::new(&name, &EnsContractAddresses::default()).with_payment(Some(coins()));
         let none = [Address::ZERO; 128].map(|resolver| (true, resolver.abi_encode()));
         let facts = registered(OWNER, [Address::ZERO; 2], (Address::ZERO, 256)).into_iter().take(FACTS);
         let results = facts.chain(none).chain([(false, vec![]), (false, vec![])]);
-        assert_eq!(subject.decode(&aggregated(results)).unwrap().holder, Holder::Address(OWNER));
+        assert_eq!(subject.decode(&aggregated(results)).unwrap().holder, NameHolder::Address(OWNER));
     }
 
     /// A call to an address without code succeeds and returns nothing.
     #[test]
     fn a_chain_without_a_contract_gives_no_answer() {
-        let subject = Subject::new(&EnsName::parse("a.eth").unwrap(), &Contracts::default());
+        let subject = NameMulticall::new(&EnsName::parse("a.eth").unwrap(), &EnsContractAddresses::default());
         let decoded = |owner: Vec<u8>, found: Vec<u8>| {
             let resolvers = [RESOLVER, Address::ZERO].map(|resolver| resolver.abi_encode());
             let facts = [vec![], owner, vec![], vec![], vec![], found].into_iter().chain(resolvers).chain([vec![]]);
@@ -923,9 +953,9 @@ mod tests {
         let found = findResolverReturn { resolver: RESOLVER, node: [0; 32].into(), offset: U256::ZERO };
         let found = || findResolverCall::abi_encode_returns(&found);
         assert_eq!(decoded(owner(), found()), Ok(()));
-        assert_eq!(decoded(vec![], found()), Err(Garbled::NoRegistry));
-        assert_eq!(decoded(owner(), vec![]), Err(Garbled::NoUniversalResolver));
-        assert_eq!(subject.decode(&[]).map(|_| ()), Err(Garbled::NoMulticall));
+        assert_eq!(decoded(vec![], found()), Err(ContractDecodeError::NoRegistry));
+        assert_eq!(decoded(owner(), vec![]), Err(ContractDecodeError::NoUniversalResolver));
+        assert_eq!(subject.decode(&[]).map(|_| ()), Err(ContractDecodeError::NoMulticall));
     }
 
     #[test]
@@ -973,13 +1003,13 @@ mod tests {
         let (first, last) = (coins().count(), coins().count() + EndpointRecordKey::ALL.len() - 1);
         let records =
             payment([(first, "https://a.example".to_owned().abi_encode()), (last, Revert::from("why").abi_encode())]);
-        let failed = EndpointRecord::Failed(ChainError::Resolver(ResolverFault::Reverted("why".to_owned())));
+        let failed = EndpointRecord::Failed(ChainError::Resolver(ResolverContractError::Reverted("why".to_owned())));
         let read = |record| EndpointRecord::Read(record);
-        let absent = vec![read(Record::Absent); EndpointRecordKey::ALL.len() - 2];
-        let expected = [vec![read(Record::Text("https://a.example".to_owned()))], absent, vec![failed]].concat();
+        let absent = vec![read(TextRecord::Absent); EndpointRecordKey::ALL.len() - 2];
+        let expected = [vec![read(TextRecord::Text("https://a.example".to_owned()))], absent, vec![failed]].concat();
         assert!(records.endpoints.into_iter().eq(EndpointRecordKey::ALL.into_iter().zip(expected)));
         let garbled = payment([(first, Bytes::from_static(&[0xff, 0xfe]).abi_encode())]);
-        assert_eq!(garbled.endpoints[&EndpointRecordKey::Runtime], read(Record::NotUtf8(vec![0xff, 0xfe])));
+        assert_eq!(garbled.endpoints[&EndpointRecordKey::Runtime], read(TextRecord::NotUtf8(vec![0xff, 0xfe])));
     }
 
     #[test]
@@ -987,15 +1017,15 @@ mod tests {
         let elements = |count| resolved(vec![Bytes::new().abi_encode().into(); count]);
         let asked = coins().count() + EndpointRecordKey::ALL.len();
         for count in [0, asked - 1, asked + 1] {
-            let expected = ResolverFault::Count { answers: count, questions: asked };
+            let expected = ResolverContractError::Count { answers: count, questions: asked };
             let decoded = decode_payment(&elements(count), &coins(), told);
-            assert_eq!(decoded, Err(BadAnswer::Garbage(expected)));
+            assert_eq!(decoded, Err(ResolverAnswerError::Garbage(expected)));
         }
         let offsets = vec![U256::from(asked * 32); asked];
         let aliased = [U256::from(32), U256::from(asked)].into_iter().chain(offsets).chain([U256::ZERO]);
         let aliased: Vec<u8> = aliased.flat_map(|word| word.to_be_bytes::<32>()).collect();
         let data = (Bytes::from(aliased), RESOLVER).abi_encode_params();
-        assert!(matches!(decode_payment(&data, &coins(), told), Err(BadAnswer::Garbage(_))));
+        assert!(matches!(decode_payment(&data, &coins(), told), Err(ResolverAnswerError::Garbage(_))));
     }
 
     #[test]
@@ -1003,22 +1033,31 @@ mod tests {
         let inner = Revert::from("why").abi_encode();
         let once = ResolverError { errorData: inner.clone().into() }.abi_encode();
         let twice = ResolverError { errorData: once.clone().into() }.abi_encode();
-        assert_eq!(Resolved::reverted(&once), Resolved::Failed(ResolverFault::Reverted("why".to_owned())));
-        assert_eq!(Resolved::reverted(&twice), Resolved::Failed(ResolverFault::MalformedError));
+        assert_eq!(
+            UniversalResolverOutcome::from_revert(&once),
+            UniversalResolverOutcome::Failed(ResolverContractError::Reverted("why".to_owned()))
+        );
+        assert_eq!(
+            UniversalResolverOutcome::from_revert(&twice),
+            UniversalResolverOutcome::Failed(ResolverContractError::MalformedError)
+        );
     }
 
     #[test]
     fn malformed_errors_are_failures_not_absence() {
         let error = ResolverNotContract { name: Bytes::new(), resolver: RESOLVER }.abi_encode();
-        assert_eq!(Resolved::reverted(&error), Resolved::NotContract(RESOLVER));
-        assert!(matches!(Resolved::reverted(&error[..40]), Resolved::Failed(_)));
-        assert!(matches!(Resolved::reverted(&[]), Resolved::Failed(_)));
-        assert!(matches!(Resolved::reverted(&[1, 2]), Resolved::Failed(_)));
+        assert_eq!(UniversalResolverOutcome::from_revert(&error), UniversalResolverOutcome::NotContract(RESOLVER));
+        assert!(matches!(UniversalResolverOutcome::from_revert(&error[..40]), UniversalResolverOutcome::Failed(_)));
+        assert!(matches!(UniversalResolverOutcome::from_revert(&[]), UniversalResolverOutcome::Failed(_)));
+        assert!(matches!(UniversalResolverOutcome::from_revert(&[1, 2]), UniversalResolverOutcome::Failed(_)));
         let http = HttpError { status: 404, message: "no".to_owned() }.abi_encode();
-        let unreadable = Resolved::Gateway(CcipFault::Gateway(GatewayStatus::Unreadable));
-        assert_eq!(Resolved::reverted(&http[..SELECTOR_BYTES + 32]), unreadable);
-        let garbage = decode_texts(&http[SELECTOR_BYTES..], &Key::ALL);
-        assert!(matches!(garbage, Err(BadAnswer::Garbage(ResolverFault::Malformed(_)))), "{garbage:?}");
+        let unreadable = UniversalResolverOutcome::Gateway(CcipLookupError::Gateway(CcipResponseError::Unreadable));
+        assert_eq!(UniversalResolverOutcome::from_revert(&http[..SELECTOR_BYTES + 32]), unreadable);
+        let garbage = decode_texts(&http[SELECTOR_BYTES..], &RecordKey::ALL);
+        assert!(
+            matches!(garbage, Err(ResolverAnswerError::Garbage(ResolverContractError::Malformed(_)))),
+            "{garbage:?}"
+        );
     }
 
     #[test]
@@ -1031,9 +1070,9 @@ mod tests {
 
     #[test]
     fn times_that_mean_never_are_none() {
-        assert_eq!(time(U256::ZERO), None);
-        assert_eq!(time(U256::from(u64::MAX)), None);
-        assert_eq!(time(U256::MAX), None);
-        assert_eq!(time(U256::from(1)), Some(Timestamp::from_second(1).unwrap()));
+        assert_eq!(timestamp_from_seconds(U256::ZERO), None);
+        assert_eq!(timestamp_from_seconds(U256::from(u64::MAX)), None);
+        assert_eq!(timestamp_from_seconds(U256::MAX), None);
+        assert_eq!(timestamp_from_seconds(U256::from(1)), Some(Timestamp::from_second(1).unwrap()));
     }
 }

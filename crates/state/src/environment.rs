@@ -5,14 +5,14 @@ use revm::context::{BlockEnv, CfgEnv};
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::primitives::hardfork::SpecId;
 
-use super::error::ProofError;
-use super::header::HashedHeader;
+use super::error::ProvenCallError;
+use super::header::HashedBlockHeader;
 
 /// Start of Osaka in seconds since 1970, by chain id, because the header does not show this fork. Other chains are
 /// assumed to have Osaka from their first block.
 const OSAKA: [(u64, u64); 3] = [(1, 1_764_798_551), (11_155_111, 1_760_427_360), (560_048, 1_761_677_592)];
 
-impl HashedHeader {
+impl HashedBlockHeader {
     pub(crate) const fn gas_limit(&self) -> u64 {
         self.header.gas_limit
     }
@@ -25,9 +25,9 @@ impl HashedHeader {
     /// The EVM rules of the block.
     ///
     /// # Errors
-    /// [`ProofError::TooOld`] for a block before the Merge.
-    pub(crate) fn configuration(&self, chain_id: u64) -> Result<CfgEnv, ProofError> {
-        let mut configuration = CfgEnv::new_with_spec(self.rules(chain_id).ok_or(ProofError::TooOld)?);
+    /// [`ProvenCallError::TooOld`] for a block before the Merge.
+    pub(crate) fn configuration(&self, chain_id: u64) -> Result<CfgEnv, ProvenCallError> {
+        let mut configuration = CfgEnv::new_with_spec(self.evm_spec_id(chain_id).ok_or(ProvenCallError::TooOld)?);
         configuration.chain_id = chain_id;
         configuration.disable_nonce_check = true;
         // A call pays no fees, so the account that receives the block's fees need not be proven.
@@ -36,7 +36,7 @@ impl HashedHeader {
     }
 
     /// The newest fork visible in the header. Every fork except Osaka added a header field.
-    fn rules(&self, chain_id: u64) -> Option<SpecId> {
+    fn evm_spec_id(&self, chain_id: u64) -> Option<SpecId> {
         let header = &self.header;
         let osaka = OSAKA.iter().find(|(chain, _)| *chain == chain_id).map_or(0, |(_, begin)| *begin);
         if header.block_access_list_hash.is_some() {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn blocks_from_before_the_merge_are_refused() {
-        let header = HashedHeader::new(Header { difficulty: U256::from(1), ..Header::default() });
-        assert_eq!(header.configuration(1).unwrap_err(), ProofError::TooOld);
+        let header = HashedBlockHeader::new(Header { difficulty: U256::from(1), ..Header::default() });
+        assert_eq!(header.configuration(1).unwrap_err(), ProvenCallError::TooOld);
     }
 }

@@ -1,7 +1,7 @@
 //! Why a call over proven state could not be computed, and the bounds of such a call.
 
 use alloy_primitives::{Address, B256, U256};
-use clresolve_core::cause::LocalLimit;
+use clresolve_core::cause::LocalLimitError;
 
 /// Maximum number of runs of one call. Each run reads at least one more item; a name whose resolver is a proxy needs
 /// ten runs without hints.
@@ -38,7 +38,7 @@ pub(crate) const MAX_RECEIPT_BYTES: usize = 512 * 1024;
 
 /// Why a call could not be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProofError {
+pub enum ProvenCallError {
     /// The header does not hash to the hash of the block.
     #[error("the header is refused: its fields hash to {observed}, not to {expected}")]
     Header {
@@ -53,7 +53,7 @@ pub enum ProofError {
         /// The account.
         address: Address,
         /// What is wrong with the proof.
-        flaw: Flaw,
+        flaw: TrieProofError,
     },
     /// The proof of a storage slot is invalid.
     #[error("the proof of slot {slot:#x} of {address} is refused: {flaw}")]
@@ -63,7 +63,7 @@ pub enum ProofError {
         /// The slot.
         slot: U256,
         /// What is wrong with the proof.
-        flaw: Flaw,
+        flaw: TrieProofError,
     },
     /// The code does not match the proven code hash of the account.
     #[error("the code of {address} is refused: it does not have the proven hash")]
@@ -102,7 +102,7 @@ pub enum ProofError {
     Evm(String),
     /// A node of a recorded proof is malformed.
     #[error("a node of the proofs is refused: {0}")]
-    Node(Flaw),
+    Node(TrieProofError),
     /// The recorded proofs contain nodes or code that no account or slot needs.
     #[error("the proofs contain nodes or code that no account or slot needs")]
     LeftOver,
@@ -111,33 +111,33 @@ pub enum ProofError {
     NotProven,
 }
 
-/// Who or what caused a [`ProofError`].
+/// Who or what caused a [`ProvenCallError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Blame {
+pub enum ProvenCallBlame {
     /// The endpoint returned state that contradicts its own proof, or the block.
     Endpoint,
     /// The call reached this bound of this program.
-    LocalLimit(LocalLimit),
+    LocalLimit(LocalLimitError),
     /// The recorded proofs do not belong to the calls.
     Recording,
 }
 
-impl ProofError {
+impl ProvenCallError {
     /// Who or what caused the error.
-    pub fn blame(&self) -> Blame {
-        Blame::LocalLimit(match self {
+    pub fn blame(&self) -> ProvenCallBlame {
+        ProvenCallBlame::LocalLimit(match self {
             Self::Header { .. } | Self::Account { .. } | Self::Slot { .. } | Self::Code { .. } => {
-                return Blame::Endpoint;
+                return ProvenCallBlame::Endpoint;
             }
-            Self::Node(_) | Self::LeftOver | Self::NotProven => return Blame::Recording,
-            Self::CodeTooLong { address, bytes } => LocalLimit::Code { address: *address, bytes: *bytes },
-            Self::TooManyRounds => LocalLimit::Runs(MAX_ROUNDS),
-            Self::TooMuchGas => LocalLimit::Gas(MAX_GAS),
-            Self::TooManyAccounts => LocalLimit::Accounts(MAX_ACCOUNTS),
-            Self::TooManySlots => LocalLimit::Slots(MAX_SLOTS),
-            Self::BlockHash(number) => LocalLimit::BlockHash(*number),
-            Self::TooOld => LocalLimit::BeforeTheMerge,
-            Self::Evm(words) => LocalLimit::Evm(words.clone()),
+            Self::Node(_) | Self::LeftOver | Self::NotProven => return ProvenCallBlame::Recording,
+            Self::CodeTooLong { address, bytes } => LocalLimitError::Code { address: *address, bytes: *bytes },
+            Self::TooManyRounds => LocalLimitError::Runs(MAX_ROUNDS),
+            Self::TooMuchGas => LocalLimitError::Gas(MAX_GAS),
+            Self::TooManyAccounts => LocalLimitError::Accounts(MAX_ACCOUNTS),
+            Self::TooManySlots => LocalLimitError::Slots(MAX_SLOTS),
+            Self::BlockHash(number) => LocalLimitError::BlockHash(*number),
+            Self::TooOld => LocalLimitError::BeforeTheMerge,
+            Self::Evm(words) => LocalLimitError::Evm(words.clone()),
         })
     }
 }
@@ -145,7 +145,7 @@ impl ProofError {
 /// What is wrong with a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Flaw {
+pub enum TrieProofError {
     /// It has more nodes than a path can have.
     #[error("it has more than {MAX_NODES} nodes")]
     TooManyNodes,
@@ -184,15 +184,15 @@ mod tests {
     fn a_bound_that_a_call_meets_is_one_of_this_program() {
         let address = Address::repeat_byte(7);
         for (error, limit) in [
-            (ProofError::CodeTooLong { address, bytes: 9 }, LocalLimit::Code { address, bytes: 9 }),
-            (ProofError::TooManyRounds, LocalLimit::Runs(MAX_ROUNDS)),
-            (ProofError::TooMuchGas, LocalLimit::Gas(MAX_GAS)),
-            (ProofError::TooManyAccounts, LocalLimit::Accounts(MAX_ACCOUNTS)),
-            (ProofError::TooManySlots, LocalLimit::Slots(MAX_SLOTS)),
-            (ProofError::BlockHash(9), LocalLimit::BlockHash(9)),
-            (ProofError::TooOld, LocalLimit::BeforeTheMerge),
+            (ProvenCallError::CodeTooLong { address, bytes: 9 }, LocalLimitError::Code { address, bytes: 9 }),
+            (ProvenCallError::TooManyRounds, LocalLimitError::Runs(MAX_ROUNDS)),
+            (ProvenCallError::TooMuchGas, LocalLimitError::Gas(MAX_GAS)),
+            (ProvenCallError::TooManyAccounts, LocalLimitError::Accounts(MAX_ACCOUNTS)),
+            (ProvenCallError::TooManySlots, LocalLimitError::Slots(MAX_SLOTS)),
+            (ProvenCallError::BlockHash(9), LocalLimitError::BlockHash(9)),
+            (ProvenCallError::TooOld, LocalLimitError::BeforeTheMerge),
         ] {
-            assert_eq!(error.blame(), Blame::LocalLimit(limit));
+            assert_eq!(error.blame(), ProvenCallBlame::LocalLimit(limit));
         }
     }
 }

@@ -8,16 +8,16 @@ use revm::context::result::ExecutionResult;
 use revm::primitives::TxKind;
 use revm::{Context, ExecuteEvm, MainBuilder, MainContext};
 
-use super::error::ProofError;
-use super::header::HashedHeader;
-use super::proven::{Proven, View, Wanted};
+use super::error::ProvenCallError;
+use super::header::HashedBlockHeader;
+use super::proven::{ProvenStateDatabase, ProvenStateValues, WantedState};
 
 /// The caller, which nodes use by default.
 pub const CALLER: Address = Address::ZERO;
 
 /// A read-only message call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct EvmCall {
     /// The contract.
     pub to: Address,
     /// The call data.
@@ -28,7 +28,7 @@ pub struct Call {
 
 /// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallOutcome {
+pub enum EvmCallOutcome {
     /// It returned this data.
     Returned(Bytes),
     /// It reverted with this data.
@@ -38,18 +38,18 @@ pub enum CallOutcome {
 }
 
 /// The result of a run.
-pub enum Execution {
+pub enum EvmRunResult {
     /// Every item that it read was proven.
     Complete {
         /// The outcome of the call.
-        outcome: CallOutcome,
+        outcome: EvmCallOutcome,
         /// The accounts and slots that it read.
         read: BTreeMap<Address, BTreeSet<U256>>,
     },
     /// It read unproven state, so its outcome is meaningless.
     Incomplete {
         /// The unproven state that it read.
-        missed: Wanted,
+        missed: WantedState,
         /// The gas that the run used.
         gas: u64,
     },
@@ -58,8 +58,13 @@ pub enum Execution {
 /// Runs `call` in the header's block.
 ///
 /// # Errors
-/// [`ProofError::TooOld`], [`ProofError::BlockHash`] or [`ProofError::Evm`].
-pub fn run(proven: &Proven, header: &HashedHeader, chain_id: u64, call: &Call) -> Result<Execution, ProofError> {
+/// [`ProvenCallError::TooOld`], [`ProvenCallError::BlockHash`] or [`ProvenCallError::Evm`].
+pub fn run_call(
+    proven: &ProvenStateValues,
+    header: &HashedBlockHeader,
+    chain_id: u64,
+    call: &EvmCall,
+) -> Result<EvmRunResult, ProvenCallError> {
     let transaction = TxEnv::builder()
         .caller(CALLER)
         .kind(TxKind::Call(call.to))
@@ -68,26 +73,26 @@ pub fn run(proven: &Proven, header: &HashedHeader, chain_id: u64, call: &Call) -
         .gas_price(0)
         .chain_id(Some(chain_id))
         .build()
-        .map_err(|error| ProofError::Evm(format!("{error:?}")))?;
-    let mut view = View::new(proven, header);
+        .map_err(|error| ProvenCallError::Evm(format!("{error:?}")))?;
+    let mut view = ProvenStateDatabase::new(proven, header);
     let executed = Context::mainnet()
         .with_db(&mut view)
         .with_cfg(header.configuration(chain_id)?)
         .with_block(header.environment())
         .build_mainnet()
         .transact(transaction);
-    let View { read, missed, unknown_block, .. } = view;
-    let result = executed.map_err(|error| ProofError::Evm(error.to_string()))?.result;
+    let ProvenStateDatabase { read, missed, unknown_block, .. } = view;
+    let result = executed.map_err(|error| ProvenCallError::Evm(error.to_string()))?.result;
     if !missed.is_empty() {
-        return Ok(Execution::Incomplete { missed, gas: result.tx_gas_used() });
+        return Ok(EvmRunResult::Incomplete { missed, gas: result.tx_gas_used() });
     }
     if let Some(number) = unknown_block {
-        return Err(ProofError::BlockHash(number));
+        return Err(ProvenCallError::BlockHash(number));
     }
     let outcome = match result {
-        ExecutionResult::Success { output, .. } => CallOutcome::Returned(output.into_data()),
-        ExecutionResult::Revert { output, .. } => CallOutcome::Reverted(output),
-        ExecutionResult::Halt { reason, .. } => CallOutcome::Halted(format!("{reason:?}")),
+        ExecutionResult::Success { output, .. } => EvmCallOutcome::Returned(output.into_data()),
+        ExecutionResult::Revert { output, .. } => EvmCallOutcome::Reverted(output),
+        ExecutionResult::Halt { reason, .. } => EvmCallOutcome::Halted(format!("{reason:?}")),
     };
-    Ok(Execution::Complete { outcome, read })
+    Ok(EvmRunResult::Complete { outcome, read })
 }

@@ -7,23 +7,23 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rpc_types_eth::{BlockId, RpcBlockHash};
 use jiff::Timestamp;
 
-use super::error::ProofError;
-use clresolve_core::reading::Block;
+use super::error::ProvenCallError;
+use clresolve_core::reading::ChainBlock;
 
 /// A header and its computed hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HashedHeader {
+pub struct HashedBlockHeader {
     pub(crate) header: Header,
     hash: B256,
 }
 
-impl fmt::Display for HashedHeader {
+impl fmt::Display for HashedBlockHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "state root {}", self.header.state_root)
     }
 }
 
-impl HashedHeader {
+impl HashedBlockHeader {
     /// Hashes the header.
     pub fn new(header: Header) -> Self {
         Self { hash: header.hash_slow(), header }
@@ -32,13 +32,13 @@ impl HashedHeader {
     /// The header, if its hash equals `agreed`.
     ///
     /// # Errors
-    /// [`ProofError::Header`].
-    pub fn checked(header: Header, agreed: B256) -> Result<Self, ProofError> {
+    /// [`ProvenCallError::Header`].
+    pub fn with_expected_hash(header: Header, agreed: B256) -> Result<Self, ProvenCallError> {
         let hashed = Self::new(header);
         if hashed.hash == agreed || clresolve_core::mutant!("header-unhashed") {
             Ok(hashed)
         } else {
-            Err(ProofError::Header { expected: agreed, observed: hashed.hash })
+            Err(ProvenCallError::Header { expected: agreed, observed: hashed.hash })
         }
     }
 
@@ -74,9 +74,9 @@ impl HashedHeader {
     }
 
     /// Number, hash and timestamp of the block; `None` if the timestamp is out of range.
-    pub fn block(&self) -> Option<Block> {
+    pub fn block(&self) -> Option<ChainBlock> {
         let timestamp = i64::try_from(self.header.timestamp).ok().and_then(|s| Timestamp::from_second(s).ok())?;
-        Some(Block { number: self.header.number, hash: self.hash, timestamp })
+        Some(ChainBlock { number: self.header.number, hash: self.hash, timestamp })
     }
 
     /// The block's number.

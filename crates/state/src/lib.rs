@@ -37,24 +37,25 @@ mod replay;
 #[cfg(feature = "state-proof")]
 mod trie;
 
-pub use contracts::{CALL_GAS, Contracts, MULTICALL3, UNIVERSAL_RESOLVER};
+pub use contracts::{CALL_GAS, EnsContractAddresses, MULTICALL3, UNIVERSAL_RESOLVER};
 pub use error::{
-    Blame, Flaw, MAX_ACCOUNTS, MAX_GAS, MAX_HINTED_ACCOUNTS, MAX_HINTED_SLOTS, MAX_ROUNDS, MAX_SLOTS, ProofError,
+    MAX_ACCOUNTS, MAX_GAS, MAX_HINTED_ACCOUNTS, MAX_HINTED_SLOTS, MAX_ROUNDS, MAX_SLOTS, ProvenCallBlame,
+    ProvenCallError, TrieProofError,
 };
-pub use header::HashedHeader;
+pub use header::HashedBlockHeader;
 pub use look_up::{
-    CcipReadRequest, LookUp, LookUpError, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, batch_failure, batch_response,
-    callback_answer,
+    CcipReadLookup, CcipReadLookupError, CcipReadRequest, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, encode_batch_failure,
+    encode_batch_response, response_in_callback,
 };
 pub use proof_nodes::ProofNodes;
-pub use replay::ReplayContext;
-pub use state_proof::{ProvenReading, Recording, StateProof, StateProofError};
-pub use together::{Spoiled, Together, call_together};
+pub use replay::StateProofReplay;
+pub use state_proof::{ProvenReading, StateProof, StateProofError, StateProofRecorder};
+pub use together::{BatchedCallError, BatchedCallResults, call_together};
 
 #[cfg(feature = "state-proof")]
 pub use self::{
     code::checked_code,
-    evm::{CALLER, Call, CallOutcome, Execution, run},
-    proven::{Proven, Wanted},
-    trie::{Verified, verify_proof},
+    evm::{CALLER, EvmCall, EvmCallOutcome, EvmRunResult, run_call},
+    proven::{ProvenStateValues, WantedState},
+    trie::{VerifiedAccount, verify_account_proof},
 };

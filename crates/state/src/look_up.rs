@@ -4,7 +4,7 @@
 use alloy_primitives::{Address, Bytes, FixedBytes};
 use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
 
-use crate::abi::{self, AbiError, MAX_ELEMENTS, Shape};
+use crate::abi::{self, AbiError, AbiType, MAX_ELEMENTS};
 use crate::contracts::{HttpError, OffchainLookup};
 
 /// Maximum length of a gateway response and of revert data, in bytes. The records of a name have about 20 KB.
@@ -15,7 +15,7 @@ pub const MAX_LOOK_UPS: usize = 4;
 
 /// A lookup that a contract requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LookUp {
+pub struct CcipReadLookup {
     /// The request to the gateway.
     pub request: CcipReadRequest,
     callback: FixedBytes<SELECTOR_BYTES>,
@@ -35,7 +35,7 @@ pub struct CcipReadRequest {
 
 /// Why a lookup is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LookUpError {
+pub enum CcipReadLookupError {
     /// Its data is longer than [`MAX_LOOK_UP_BYTES`].
     #[error("the lookup has more than {MAX_LOOK_UP_BYTES} bytes")]
     TooLong,
@@ -47,7 +47,7 @@ pub enum LookUpError {
     Sender,
 }
 
-impl LookUp {
+impl CcipReadLookup {
     /// Whether this revert data requires a lookup.
     pub fn is_demanded(revert: &[u8]) -> bool {
         revert.starts_with(&OffchainLookup::SELECTOR)
@@ -56,27 +56,27 @@ impl LookUp {
     /// Decodes the revert data of the contract `called`.
     ///
     /// # Errors
-    /// [`LookUpError`].
-    pub fn decode(revert: &[u8], called: Address) -> Result<Self, LookUpError> {
+    /// [`CcipReadLookupError`].
+    pub fn decode(revert: &[u8], called: Address) -> Result<Self, CcipReadLookupError> {
         let parameters = parameters(revert, OffchainLookup::SELECTOR)?;
-        abi::check(parameters, LOOK_UP)?;
+        abi::check_parameters(parameters, LOOK_UP)?;
         let OffchainLookup { sender, urls, callData: data, callbackFunction: callback, extraData: extra_data } =
             OffchainLookup::abi_decode_validate(revert).map_err(|_| AbiError::BadValue)?;
         if sender != called && !clresolve_core::mutant!("look-up-sender-unchecked") {
-            return Err(LookUpError::Sender);
+            return Err(CcipReadLookupError::Sender);
         }
         Ok(Self { request: CcipReadRequest { sender, urls, data }, callback, extra_data })
     }
 
     /// Call data that passes the gateway's response to the contract.
-    pub fn callback(self, response: Bytes) -> Bytes {
+    pub fn callback_call(self, response: Bytes) -> Bytes {
         let arguments = (response, self.extra_data).abi_encode_params();
         [self.callback.as_slice(), &arguments].concat().into()
     }
 }
 
 /// Extracts the gateway's response from the call data of a callback.
-pub fn callback_answer(callback: &[u8]) -> Option<Bytes> {
+pub fn response_in_callback(callback: &[u8]) -> Option<Bytes> {
     let parameters = callback.get(SELECTOR_BYTES..)?;
     <(Bytes, Bytes)>::abi_decode_params(parameters).ok().map(|(response, _)| response)
 }
@@ -91,18 +91,18 @@ impl CcipReadRequest {
     /// The requests of a batch, at most as many as one ABI array may contain.
     ///
     /// # Errors
-    /// [`LookUpError`].
-    pub fn batch(&self) -> Result<Vec<Self>, LookUpError> {
+    /// [`CcipReadLookupError`].
+    pub fn batch_requests(&self) -> Result<Vec<Self>, CcipReadLookupError> {
         let parameters = parameters(&self.data, queryCall::SELECTOR)?;
-        abi::check(parameters, BATCH)?;
+        abi::check_parameters(parameters, BATCH)?;
         let call = queryCall::abi_decode_validate(&self.data).map_err(|_| AbiError::BadValue)?;
-        let request = |GatewayRequest { sender, urls, data }| Self { sender, urls, data };
+        let request = |BatchGatewayRequest { sender, urls, data }| Self { sender, urls, data };
         Ok(call.requests.into_iter().map(request).collect())
     }
 }
 
-/// The response to a batch. A request without a response contains the error of [`batch_failure`] instead.
-pub fn batch_response(answers: Vec<Result<Bytes, Bytes>>) -> Bytes {
+/// The response to a batch. A request without a response contains the error of [`encode_batch_failure`] instead.
+pub fn encode_batch_response(answers: Vec<Result<Bytes, Bytes>>) -> Bytes {
     let failures = answers.iter().map(Result::is_err).collect();
     let responses = answers.into_iter().map(|answer| answer.unwrap_or_else(|failure| failure)).collect();
     queryCall::abi_encode_returns(&queryReturn { failures, responses }).into()
@@ -110,7 +110,7 @@ pub fn batch_response(answers: Vec<Result<Bytes, Bytes>>) -> Bytes {
 
 /// Encodes why a request of a batch has no response, in a form that the contract can decode. `status` is the HTTP
 /// status, if there is one.
-pub fn batch_failure(status: Option<u16>, message: &str) -> Bytes {
+pub fn encode_batch_failure(status: Option<u16>, message: &str) -> Bytes {
     match status {
         Some(status) => HttpError { status, message: message.to_owned() }.abi_encode().into(),
         None => Revert::from(message).abi_encode().into(),
@@ -122,27 +122,27 @@ const BATCH_GATEWAY: &str = "x-batch-gateway:true";
 
 const SELECTOR_BYTES: usize = 4;
 
-const LOOK_UP: &[Shape] =
-    &[Shape::Word, Shape::Array(&Shape::Bytes, MAX_ELEMENTS), Shape::Bytes, Shape::Word, Shape::Bytes];
-const BATCH: &[Shape] = &[Shape::Array(
-    &Shape::Tuple(&[Shape::Word, Shape::Array(&Shape::Bytes, MAX_ELEMENTS), Shape::Bytes]),
+const LOOK_UP: &[AbiType] =
+    &[AbiType::Word, AbiType::Array(&AbiType::Bytes, MAX_ELEMENTS), AbiType::Bytes, AbiType::Word, AbiType::Bytes];
+const BATCH: &[AbiType] = &[AbiType::Array(
+    &AbiType::Tuple(&[AbiType::Word, AbiType::Array(&AbiType::Bytes, MAX_ELEMENTS), AbiType::Bytes]),
     MAX_ELEMENTS,
 )];
 
 sol! {
-    struct GatewayRequest {
+    struct BatchGatewayRequest {
         address sender;
         string[] urls;
         bytes data;
     }
 
-    function query(GatewayRequest[] requests) returns (bool[] failures, bytes[] responses);
+    function query(BatchGatewayRequest[] requests) returns (bool[] failures, bytes[] responses);
 }
 
 /// The data after the selector, which must be `selector`.
-fn parameters(data: &[u8], selector: [u8; SELECTOR_BYTES]) -> Result<&[u8], LookUpError> {
+fn parameters(data: &[u8], selector: [u8; SELECTOR_BYTES]) -> Result<&[u8], CcipReadLookupError> {
     if data.len() > MAX_LOOK_UP_BYTES {
-        return Err(LookUpError::TooLong);
+        return Err(CcipReadLookupError::TooLong);
     }
     Ok(data.strip_prefix(&selector).ok_or(AbiError::BadValue)?)
 }
@@ -165,64 +165,68 @@ mod tests {
         }
     }
 
-    fn query(requests: Vec<GatewayRequest>) -> Vec<u8> {
+    fn query(requests: Vec<BatchGatewayRequest>) -> Vec<u8> {
         queryCall { requests }.abi_encode()
     }
 
     #[test]
     fn a_look_up_leads_to_its_callback() {
         let revert = demand(&["https://a.example/{sender}/{data}"], vec![7; 3]).abi_encode();
-        assert!(LookUp::is_demanded(&revert) && !LookUp::is_demanded(&revert[1..]));
-        let look_up = LookUp::decode(&revert, CALLED).unwrap();
+        assert!(CcipReadLookup::is_demanded(&revert) && !CcipReadLookup::is_demanded(&revert[1..]));
+        let look_up = CcipReadLookup::decode(&revert, CALLED).unwrap();
         let urls = vec!["https://a.example/{sender}/{data}".to_owned()];
         assert_eq!(look_up.request, CcipReadRequest { sender: CALLED, urls, data: vec![7; 3].into() });
-        let callback = look_up.callback(vec![5; 33].into());
+        let callback = look_up.callback_call(vec![5; 33].into());
         let expected = (Bytes::from(vec![5; 33]), Bytes::from(vec![9; 40])).abi_encode_params();
         assert_eq!(callback, Bytes::from([&[1, 2, 3, 4], &expected[..]].concat()));
-        assert_eq!(callback_answer(&callback), Some(vec![5; 33].into()));
+        assert_eq!(response_in_callback(&callback), Some(vec![5; 33].into()));
     }
 
     #[test]
     fn a_hostile_look_up_is_refused_by_name() {
         let good = demand(&["https://a.example/"], Vec::new()).abi_encode();
-        assert_eq!(LookUp::decode(&good, Address::ZERO), Err(LookUpError::Sender));
-        assert_eq!(LookUp::decode(&[], CALLED), Err(AbiError::BadValue.into()));
-        assert_eq!(LookUp::decode(&good[..4], CALLED), Err(AbiError::Aliased.into()));
-        assert_eq!(LookUp::decode(&good[..good.len() - 33], CALLED), Err(AbiError::Overrun.into()));
+        assert_eq!(CcipReadLookup::decode(&good, Address::ZERO), Err(CcipReadLookupError::Sender));
+        assert_eq!(CcipReadLookup::decode(&[], CALLED), Err(AbiError::BadValue.into()));
+        assert_eq!(CcipReadLookup::decode(&good[..4], CALLED), Err(AbiError::Aliased.into()));
+        assert_eq!(CcipReadLookup::decode(&good[..good.len() - 33], CALLED), Err(AbiError::Overrun.into()));
         let long = demand(&[], vec![0; MAX_LOOK_UP_BYTES]).abi_encode();
-        assert_eq!(LookUp::decode(&long, CALLED), Err(LookUpError::TooLong));
+        assert_eq!(CcipReadLookup::decode(&long, CALLED), Err(CcipReadLookupError::TooLong));
         let many = demand(&["https://a.example/"; 65], Vec::new()).abi_encode();
-        assert_eq!(LookUp::decode(&many, CALLED), Err(AbiError::TooMany.into()));
+        assert_eq!(CcipReadLookup::decode(&many, CALLED), Err(AbiError::TooMany.into()));
         // The URL is not UTF-8.
         let at = good.windows(8).position(|part| part == b"https://").unwrap();
         let mut garbled = good.clone();
         garbled[at] = 0xff;
-        assert_eq!(LookUp::decode(&garbled, CALLED), Err(AbiError::BadValue.into()));
+        assert_eq!(CcipReadLookup::decode(&garbled, CALLED), Err(AbiError::BadValue.into()));
         // The offsets of the data and the extra data point to the same place.
         let mut shared = demand(&[], vec![7; 40]).abi_encode();
         let word = |at: usize| 4 + at * 32..4 + (at + 1) * 32;
         let place = U256::try_from_be_slice(&shared[word(2)]).unwrap().to_be_bytes::<32>();
         shared[word(4)].copy_from_slice(&place);
         let end = shared.len() - 96;
-        assert_eq!(LookUp::decode(&shared[..end], CALLED), Err(AbiError::Aliased.into()));
+        assert_eq!(CcipReadLookup::decode(&shared[..end], CALLED), Err(AbiError::Aliased.into()));
     }
 
     #[test]
     fn a_batch_is_read_and_answered() {
-        let request = |data: u8| GatewayRequest { sender: CALLED, urls: Vec::new(), data: vec![data].into() };
+        let request = |data: u8| BatchGatewayRequest { sender: CALLED, urls: Vec::new(), data: vec![data].into() };
         let batch = |data: Vec<u8>| {
             let urls = vec!["https://a.example/".to_owned(), BATCH_GATEWAY.to_owned()];
             CcipReadRequest { sender: CALLED, urls, data: data.into() }
         };
         let two = batch(query(vec![request(1), request(2)]));
         assert!(two.is_batch());
-        assert_eq!(two.batch().unwrap().iter().map(|request| request.data[0]).collect::<Vec<_>>(), [1, 2]);
-        assert!(!two.batch().unwrap()[0].is_batch());
-        assert_eq!(batch(vec![0; 64]).batch(), Err(AbiError::BadValue.into()));
-        assert_eq!(batch(query(vec![request(1); 65])).batch(), Err(AbiError::TooMany.into()));
+        assert_eq!(two.batch_requests().unwrap().iter().map(|request| request.data[0]).collect::<Vec<_>>(), [1, 2]);
+        assert!(!two.batch_requests().unwrap()[0].is_batch());
+        assert_eq!(batch(vec![0; 64]).batch_requests(), Err(AbiError::BadValue.into()));
+        assert_eq!(batch(query(vec![request(1); 65])).batch_requests(), Err(AbiError::TooMany.into()));
 
-        let answers = vec![Ok(vec![7].into()), Err(batch_failure(Some(404), "no")), Err(batch_failure(None, "off"))];
-        let answers = queryCall::abi_decode_returns_validate(&batch_response(answers)).unwrap();
+        let answers = vec![
+            Ok(vec![7].into()),
+            Err(encode_batch_failure(Some(404), "no")),
+            Err(encode_batch_failure(None, "off")),
+        ];
+        let answers = queryCall::abi_decode_returns_validate(&encode_batch_response(answers)).unwrap();
         assert_eq!(answers.failures, [false, true, true]);
         assert_eq!(answers.responses[0], Bytes::from(vec![7]));
         let refusal = HttpError::abi_decode(&answers.responses[1]).unwrap();

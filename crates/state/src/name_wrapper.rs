@@ -16,13 +16,13 @@ pub fn spelling_call(node: B256) -> Bytes {
 
 /// The name in the call's result, if its namehash equals `node`. The namehash proves the name, so its source need not
 /// be trusted.
-pub fn spelling(data: &[u8], node: B256) -> Option<EnsName> {
+pub fn decode_spelling(data: &[u8], node: B256) -> Option<EnsName> {
     let wire = namesCall::abi_decode_returns(data).ok()?;
-    spelt(&wire).filter(|name| name.node() == node || clresolve_core::mutant!("any-spelling"))
+    parse_wire_name(&wire).filter(|name| name.node() == node || clresolve_core::mutant!("any-spelling"))
 }
 
 /// Parses a name in DNS wire format (ENSIP-10). `None` if it is malformed or not in normal form.
-fn spelt(wire: &[u8]) -> Option<EnsName> {
+fn parse_wire_name(wire: &[u8]) -> Option<EnsName> {
     let mut labels = Vec::new();
     let mut rest = wire;
     loop {
@@ -45,19 +45,19 @@ mod tests {
     fn a_name_of_another_node_is_not_believed() {
         let name = EnsName::parse("sub.wrapped.eth").unwrap();
         let data = namesCall::abi_encode_returns(&Bytes::from(name.dns_encoded()));
-        assert_eq!(spelling(&data, name.node()), Some(name));
-        assert_eq!(spelling(&data, EnsName::parse("wrapped.eth").unwrap().node()), None);
-        assert_eq!(spelling(&[], B256::ZERO), None);
+        assert_eq!(decode_spelling(&data, name.node()), Some(name));
+        assert_eq!(decode_spelling(&data, EnsName::parse("wrapped.eth").unwrap().node()), None);
+        assert_eq!(decode_spelling(&[], B256::ZERO), None);
     }
 
     #[test]
     fn a_wire_format_is_whole_or_no_name() {
         let name = EnsName::parse("sub.wrapped.eth").unwrap();
-        assert_eq!(spelt(&name.dns_encoded()), Some(name));
+        assert_eq!(parse_wire_name(&name.dns_encoded()), Some(name));
         for wire in
             [&b""[..], b"\x00", b"\x03et", b"\x03eth", b"\xffeth\x00", b"\x03\xff\xff\xff\x00", b"\x03e.h\x03eth"]
         {
-            assert_eq!(spelt(wire), None, "{wire:?}");
+            assert_eq!(parse_wire_name(wire), None, "{wire:?}");
         }
     }
 }

@@ -9,8 +9,8 @@ use alloy_trie::{EMPTY_ROOT_HASH, KECCAK_EMPTY, TrieAccount};
 use revm::Database;
 use revm::state::{AccountInfo, Bytecode};
 
-use super::header::HashedHeader;
-use super::trie::Verified;
+use super::header::HashedBlockHeader;
+use super::trie::VerifiedAccount;
 
 /// The contract that stores the hashes of past blocks, and their number (EIP-2935).
 const HISTORY: Address = address!("0000F90827F1C53a10cb7A02335B175320002935");
@@ -18,15 +18,15 @@ const HISTORY_LENGTH: u64 = 8191;
 
 /// Accounts, slots and code that are proven under one state root.
 #[derive(Clone, Default)]
-pub struct Proven {
+pub struct ProvenStateValues {
     accounts: HashMap<Address, Option<TrieAccount>>,
     slots: HashMap<(Address, U256), U256>,
     codes: HashMap<B256, Bytecode>,
 }
 
-impl Proven {
+impl ProvenStateValues {
     /// Adds an account and its slots.
-    pub fn insert(&mut self, address: Address, verified: Verified) {
+    pub fn insert(&mut self, address: Address, verified: VerifiedAccount) {
         self.accounts.insert(address, verified.account);
         self.slots.extend(verified.slots.into_iter().map(|(slot, value)| ((address, slot), value)));
     }
@@ -57,7 +57,7 @@ impl Proven {
     }
 
     /// Removes from `wanted` what is already proven.
-    pub fn without_known(&self, wanted: &mut Wanted) {
+    pub fn remove_known(&self, wanted: &mut WantedState) {
         wanted.accounts.retain(|address, slots| {
             slots.retain(|slot| self.slot(*address, *slot).is_none());
             !slots.is_empty() || !self.knows(*address)
@@ -65,12 +65,12 @@ impl Proven {
     }
 
     /// Number of proven accounts.
-    pub fn accounts(&self) -> usize {
+    pub fn account_count(&self) -> usize {
         self.accounts.len()
     }
 
     /// Number of proven slots.
-    pub fn slots(&self) -> usize {
+    pub fn slot_count(&self) -> usize {
         self.slots.len()
     }
 
@@ -85,46 +85,46 @@ impl Proven {
 
 /// State to be proven, and code to be fetched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedState {
     /// Accounts, each with its slots.
     pub accounts: BTreeMap<Address, BTreeSet<U256>>,
     /// Accounts whose code is needed.
     pub codes: BTreeSet<Address>,
 }
 
-impl Wanted {
+impl WantedState {
     /// Whether nothing is wanted.
     pub fn is_empty(&self) -> bool {
         self.accounts.is_empty() && self.codes.is_empty()
     }
 
     /// Number of wanted slots.
-    pub fn slots(&self) -> usize {
+    pub fn slot_count(&self) -> usize {
         self.accounts.values().map(BTreeSet::len).sum()
     }
 }
 
 /// One run's view of the proven state.
-pub(crate) struct View<'a> {
-    proven: &'a Proven,
-    header: &'a HashedHeader,
+pub(crate) struct ProvenStateDatabase<'a> {
+    proven: &'a ProvenStateValues,
+    header: &'a HashedBlockHeader,
     /// The proven state that the run read.
     pub read: BTreeMap<Address, BTreeSet<U256>>,
     /// The unproven state that the run read.
-    pub missed: Wanted,
+    pub missed: WantedState,
     /// A past block that the run asked for, and whose hash the state does not contain.
     pub unknown_block: Option<u64>,
     /// An account for each code hash.
     owners: HashMap<B256, Address>,
 }
 
-impl<'a> View<'a> {
-    pub(crate) fn new(proven: &'a Proven, header: &'a HashedHeader) -> Self {
+impl<'a> ProvenStateDatabase<'a> {
+    pub(crate) fn new(proven: &'a ProvenStateValues, header: &'a HashedBlockHeader) -> Self {
         Self {
             proven,
             header,
             read: BTreeMap::new(),
-            missed: Wanted::default(),
+            missed: WantedState::default(),
             unknown_block: None,
             owners: HashMap::new(),
         }
@@ -142,7 +142,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl Database for View<'_> {
+impl Database for ProvenStateDatabase<'_> {
     type Error = Infallible;
 
     fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, Infallible> {

@@ -6,38 +6,38 @@ use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rpc_types_eth::EIP1186AccountProofResponse;
 
 use super::code::checked_code;
-use super::error::{MAX_ACCOUNTS, MAX_HINTED_ACCOUNTS, MAX_HINTED_SLOTS, MAX_SLOTS, ProofError};
-use super::evm::{self, Call, CallOutcome, Execution};
-use super::header::HashedHeader;
+use super::error::{MAX_ACCOUNTS, MAX_HINTED_ACCOUNTS, MAX_HINTED_SLOTS, MAX_SLOTS, ProvenCallError};
+use super::evm::{self, EvmCall, EvmCallOutcome, EvmRunResult};
+use super::header::HashedBlockHeader;
 use super::proof_nodes::ProofNodes;
-use super::proven::Proven;
-use super::trie::{Pool, is_node};
+use super::proven::ProvenStateValues;
+use super::trie::{TrieNodePool, is_node};
 
 /// Number of sessions whose proofs are merged: one for the name and one for its owner.
 const SESSIONS: usize = 2;
 
 /// State that [`ProofNodes`] prove under a header.
-pub(crate) struct ProvenState {
-    header: HashedHeader,
+pub(crate) struct ProvenBlockState {
+    header: HashedBlockHeader,
     chain_id: u64,
-    proven: Proven,
+    proven: ProvenStateValues,
 }
 
-impl ProvenState {
+impl ProvenBlockState {
     /// Verifies the proofs. No node or code may be missing, and none may be unused.
     ///
     /// # Errors
-    /// [`ProofError`] for the first violation.
-    pub(crate) fn new(header: HashedHeader, chain_id: u64, nodes: &ProofNodes) -> Result<Self, ProofError> {
+    /// [`ProvenCallError`] for the first violation.
+    pub(crate) fn new(header: HashedBlockHeader, chain_id: u64, nodes: &ProofNodes) -> Result<Self, ProvenCallError> {
         if nodes.accounts.len() > SESSIONS * (MAX_ACCOUNTS + MAX_HINTED_ACCOUNTS) {
-            return Err(ProofError::TooManyAccounts);
+            return Err(ProvenCallError::TooManyAccounts);
         }
         if nodes.accounts.values().map(BTreeSet::len).sum::<usize>() > SESSIONS * (MAX_SLOTS + MAX_HINTED_SLOTS) {
-            return Err(ProofError::TooManySlots);
+            return Err(ProvenCallError::TooManySlots);
         }
-        let mut pool = Pool::new(&nodes.nodes).map_err(ProofError::Node)?;
+        let mut pool = TrieNodePool::new(&nodes.nodes).map_err(ProvenCallError::Node)?;
         let mut codes: HashMap<B256, &Bytes> = nodes.codes.iter().map(|code| (keccak256(code), code)).collect();
-        let mut proven = Proven::default();
+        let mut proven = ProvenStateValues::default();
         for (address, slots) in &nodes.accounts {
             let slots = slots.iter().map(|slot| U256::from_be_bytes(slot.0));
             proven.insert(*address, pool.verify(header.state_root(), *address, slots)?);
@@ -50,18 +50,18 @@ impl ProvenState {
         if pool.is_used_up() && codes.is_empty() {
             Ok(Self { header, chain_id, proven })
         } else {
-            Err(ProofError::LeftOver)
+            Err(ProvenCallError::LeftOver)
         }
     }
 
     /// The outcome of the call, computed in a single run.
     ///
     /// # Errors
-    /// [`ProofError::NotProven`] if it reads unproven state.
-    pub(crate) fn call(&self, call: &Call) -> Result<CallOutcome, ProofError> {
-        match evm::run(&self.proven, &self.header, self.chain_id, call)? {
-            Execution::Complete { outcome, .. } => Ok(outcome),
-            Execution::Incomplete { .. } => Err(ProofError::NotProven),
+    /// [`ProvenCallError::NotProven`] if it reads unproven state.
+    pub(crate) fn call(&self, call: &EvmCall) -> Result<EvmCallOutcome, ProvenCallError> {
+        match evm::run_call(&self.proven, &self.header, self.chain_id, call)? {
+            EvmRunResult::Complete { outcome, .. } => Ok(outcome),
+            EvmRunResult::Incomplete { .. } => Err(ProvenCallError::NotProven),
         }
     }
 
@@ -80,7 +80,7 @@ impl ProofNodes {
 
     /// Adds the code of the accounts, if `proven` contains it.
     #[must_use]
-    pub fn with_codes_of(mut self, proven: &Proven) -> Self {
+    pub fn with_codes_of(mut self, proven: &ProvenStateValues) -> Self {
         let hashes = self.accounts.keys().filter_map(|address| proven.code_hash(*address));
         self.codes = hashes.filter_map(|hash| proven.code(hash)).collect();
         self

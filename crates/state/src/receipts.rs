@@ -5,11 +5,11 @@
 
 use alloy_primitives::{Address, B256, Bloom, Bytes, Log, U64};
 use alloy_rlp::{BufMut, Encodable, Header};
-use clresolve_core::execution::Execution;
-use clresolve_core::reading::{Block, Proof};
+use clresolve_core::execution::ExecutedTransaction;
+use clresolve_core::reading::{ChainBlock, ProofStrength};
 use serde::{Deserialize, Serialize};
 
-use super::header::HashedHeader;
+use super::header::HashedBlockHeader;
 
 /// Type of OP-chain transactions that are deposited from the parent chain. Their receipts have two additional fields.
 const DEPOSIT: u8 = 0x7e;
@@ -17,7 +17,7 @@ const DEPOSIT: u8 = 0x7e;
 /// A receipt as returned by endpoints (`eth_getTransactionReceipt`, `eth_getBlockReceipts`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StatedReceipt {
+pub struct RpcReceiptDocument {
     /// Hash of the transaction.
     pub transaction_hash: B256,
     /// Index of the transaction within the block.
@@ -31,7 +31,7 @@ pub struct StatedReceipt {
     /// 1 if the transaction succeeded. Before Byzantium, receipts had a state root instead, which is not supported.
     pub status: Option<U64>,
     /// The emitted logs.
-    pub logs: Vec<StatedLog>,
+    pub logs: Vec<RpcLogDocument>,
     #[serde(default, rename = "type")]
     kind: U64,
     cumulative_gas_used: U64,
@@ -44,19 +44,19 @@ pub struct StatedReceipt {
 
 /// A log as returned by endpoints. Its position in the receipt links it to its transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct StatedLog {
+pub struct RpcLogDocument {
     address: Address,
     topics: Vec<B256>,
     data: Bytes,
 }
 
-impl From<StatedLog> for Log {
-    fn from(log: StatedLog) -> Self {
+impl From<RpcLogDocument> for Log {
+    fn from(log: RpcLogDocument) -> Self {
         Self::new_unchecked(log.address, log.topics, log.data)
     }
 }
 
-impl StatedReceipt {
+impl RpcReceiptDocument {
     /// Whether the transaction succeeded; `None` for an unsupported form of receipt.
     pub fn has_succeeded(&self) -> Option<bool> {
         match self.status?.to::<u64>() {
@@ -93,19 +93,19 @@ impl StatedReceipt {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionReading {
     /// The finalized block up to which the chain was read.
-    pub head: Block,
+    pub head: ChainBlock,
     /// The transaction; `None` if no block up to `head` contains it.
-    pub execution: Option<Execution>,
+    pub execution: Option<ExecutedTransaction>,
     /// How strongly the endpoints' answer is proven.
-    pub proof: Proof,
+    pub proof: ProofStrength,
     /// The proof that the receipt is in its block, if it could be made.
-    pub receipt_proof: Option<ReceiptProof>,
+    pub receipt_proof: Option<ReceiptInclusionProof>,
 }
 
 /// The proof that a receipt is in a block. The field names are part of the bundle format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReceiptProof {
+pub struct ReceiptInclusionProof {
     /// RLP of the block's header.
     pub header: Bytes,
     /// The nodes of the receipts trie from its root to the receipt.
@@ -114,7 +114,7 @@ pub struct ReceiptProof {
 
 /// Why a proof does not prove the receipt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReceiptProofError {
+pub enum ReceiptInclusionError {
     /// The header does not belong to the block.
     #[error("the header is not that of the block")]
     Header,
@@ -129,30 +129,30 @@ pub enum ReceiptProofError {
     NotBuilt,
 }
 
-impl ReceiptProof {
+impl ReceiptInclusionProof {
     /// Checks that the block of `execution` contains a receipt with its status and its logs at its index.
     ///
     /// # Errors
-    /// [`ReceiptProofError`].
-    pub fn check(&self, execution: &Execution) -> Result<(), ReceiptProofError> {
-        let header = HashedHeader::from_rlp(&self.header).ok_or(ReceiptProofError::Header)?;
+    /// [`ReceiptInclusionError`].
+    pub fn check(&self, execution: &ExecutedTransaction) -> Result<(), ReceiptInclusionError> {
+        let header = HashedBlockHeader::from_rlp(&self.header).ok_or(ReceiptInclusionError::Header)?;
         if header.block() != Some(execution.block) {
-            return Err(ReceiptProofError::Header);
+            return Err(ReceiptInclusionError::Header);
         }
         let leaf = tries::look_up(header.header.receipts_root, execution.index, &self.nodes)?;
-        let (has_succeeded, logs) = read_leaf(&leaf).ok_or(ReceiptProofError::Nodes)?;
+        let (has_succeeded, logs) = read_leaf(&leaf).ok_or(ReceiptInclusionError::Nodes)?;
         let same = has_succeeded == execution.has_succeeded && logs == execution.logs;
         if same || clresolve_core::mutant!("other-receipts-are-proven") {
             Ok(())
         } else {
-            Err(ReceiptProofError::OtherReceipt)
+            Err(ReceiptInclusionError::OtherReceipt)
         }
     }
 
     /// Builds the proof for the receipt at `index` from all receipts of the block, in order. `None` if they do not
     /// match the header's receipts root, or if one has an unsupported form.
-    pub fn new(header: &HashedHeader, receipts: &[StatedReceipt], index: u64) -> Option<Self> {
-        let leaves = receipts.iter().map(StatedReceipt::leaf).collect::<Option<Vec<_>>>()?;
+    pub fn new(header: &HashedBlockHeader, receipts: &[RpcReceiptDocument], index: u64) -> Option<Self> {
+        let leaves = receipts.iter().map(RpcReceiptDocument::leaf).collect::<Option<Vec<_>>>()?;
         let nodes = tries::prove(header.header.receipts_root, &leaves, index)?;
         Some(Self { header: header.rlp(), nodes })
     }
@@ -178,12 +178,12 @@ mod tries {
     use alloy_trie::proof::ProofRetainer;
     use alloy_trie::{HashBuilder, Nibbles};
 
-    use super::ReceiptProofError;
+    use super::ReceiptInclusionError;
     use crate::trie;
 
-    pub(super) fn look_up(root: B256, index: u64, nodes: &[Bytes]) -> Result<Vec<u8>, ReceiptProofError> {
+    pub(super) fn look_up(root: B256, index: u64, nodes: &[Bytes]) -> Result<Vec<u8>, ReceiptInclusionError> {
         let found = trie::look_up_receipt(root, key(index), nodes);
-        found.ok().flatten().ok_or(ReceiptProofError::Nodes)
+        found.ok().flatten().ok_or(ReceiptInclusionError::Nodes)
     }
 
     /// The nodes from the root to a leaf; `None` if these leaves have another root.
@@ -206,10 +206,10 @@ mod tries {
 mod tries {
     use alloy_primitives::{B256, Bytes};
 
-    use super::ReceiptProofError;
+    use super::ReceiptInclusionError;
 
-    pub(super) fn look_up(_: B256, _: u64, _: &[Bytes]) -> Result<Vec<u8>, ReceiptProofError> {
-        Err(ReceiptProofError::NotBuilt)
+    pub(super) fn look_up(_: B256, _: u64, _: &[Bytes]) -> Result<Vec<u8>, ReceiptInclusionError> {
+        Err(ReceiptInclusionError::NotBuilt)
     }
 
     pub(super) fn prove(_: B256, _: &[Bytes], _: u64) -> Option<Vec<Bytes>> {
@@ -245,18 +245,18 @@ mod tests {
         })
     }
 
-    fn receipt(index: u64, kind: u64, logs: &[Log]) -> StatedReceipt {
+    fn receipt(index: u64, kind: u64, logs: &[Log]) -> RpcReceiptDocument {
         serde_json::from_value(stated(index, kind, logs)).expect("a receipt")
     }
 
-    fn block_of(receipts: &[StatedReceipt]) -> HashedHeader {
+    fn block_of(receipts: &[RpcReceiptDocument]) -> HashedBlockHeader {
         let leaves: Vec<_> = receipts.iter().map(|receipt| receipt.leaf().expect("a leaf")).collect();
         let receipts_root = ordered_trie_root_with_encoder(&leaves, |leaf, out| out.put_slice(leaf));
-        HashedHeader::new(Header { number: 7, receipts_root, ..Header::default() })
+        HashedBlockHeader::new(Header { number: 7, receipts_root, ..Header::default() })
     }
 
-    fn execution(header: &HashedHeader, receipt: &StatedReceipt) -> Execution {
-        Execution {
+    fn execution(header: &HashedBlockHeader, receipt: &RpcReceiptDocument) -> ExecutedTransaction {
+        ExecutedTransaction {
             transaction: receipt.transaction_hash,
             block: header.block().expect("a block"),
             index: receipt.transaction_index.to(),
@@ -282,21 +282,29 @@ mod tests {
         let receipts: Vec<_> = (0..200).map(|index| receipt(index, index % 3, &[log(index as u8)])).collect();
         let header = block_of(&receipts);
         for index in [0, 1, 127, 128, 199] {
-            let proof = ReceiptProof::new(&header, &receipts, index).expect("the receipts are those of the block");
+            let proof =
+                ReceiptInclusionProof::new(&header, &receipts, index).expect("the receipts are those of the block");
             let honest = execution(&header, &receipts[index as usize]);
             assert_eq!(proof.check(&honest), Ok(()), "{index}");
             let other = execution(&header, &receipts[(index as usize + 1) % 200]);
-            assert_eq!(proof.check(&other), Err(ReceiptProofError::Nodes), "its path leads to no node of the proof");
-            let further = Execution { logs: [honest.logs.clone(), vec![log(9)]].concat(), ..honest.clone() };
-            assert_eq!(proof.check(&further), Err(ReceiptProofError::OtherReceipt));
-            let failed = Execution { has_succeeded: false, ..honest.clone() };
-            assert_eq!(proof.check(&failed), Err(ReceiptProofError::OtherReceipt));
-            let block = Block { number: 8, ..honest.block };
-            assert_eq!(proof.check(&Execution { block, ..honest.clone() }), Err(ReceiptProofError::Header));
-            let moved = Execution { index: index + 1, ..honest.clone() };
-            assert_eq!(proof.check(&moved), Err(ReceiptProofError::Nodes));
-            let nothing = ReceiptProof { nodes: Vec::new(), ..proof };
-            assert_eq!(nothing.check(&honest), Err(ReceiptProofError::Nodes));
+            assert_eq!(
+                proof.check(&other),
+                Err(ReceiptInclusionError::Nodes),
+                "its path leads to no node of the proof"
+            );
+            let further = ExecutedTransaction { logs: [honest.logs.clone(), vec![log(9)]].concat(), ..honest.clone() };
+            assert_eq!(proof.check(&further), Err(ReceiptInclusionError::OtherReceipt));
+            let failed = ExecutedTransaction { has_succeeded: false, ..honest.clone() };
+            assert_eq!(proof.check(&failed), Err(ReceiptInclusionError::OtherReceipt));
+            let block = ChainBlock { number: 8, ..honest.block };
+            assert_eq!(
+                proof.check(&ExecutedTransaction { block, ..honest.clone() }),
+                Err(ReceiptInclusionError::Header)
+            );
+            let moved = ExecutedTransaction { index: index + 1, ..honest.clone() };
+            assert_eq!(proof.check(&moved), Err(ReceiptInclusionError::Nodes));
+            let nothing = ReceiptInclusionProof { nodes: Vec::new(), ..proof };
+            assert_eq!(nothing.check(&honest), Err(ReceiptInclusionError::Nodes));
         }
     }
 
@@ -304,20 +312,20 @@ mod tests {
     fn receipts_of_another_block_prove_nothing() {
         let receipts: Vec<_> = (0..3).map(|index| receipt(index, 2, &[log(index as u8)])).collect();
         let header = block_of(&receipts);
-        assert!(ReceiptProof::new(&header, &receipts[..2], 0).is_none());
-        assert!(ReceiptProof::new(&header, &[], 0).is_none());
+        assert!(ReceiptInclusionProof::new(&header, &receipts[..2], 0).is_none());
+        assert!(ReceiptInclusionProof::new(&header, &[], 0).is_none());
         let mut changed = receipts.clone();
         changed[1].logs.push(receipts[0].logs[0].clone());
-        assert!(ReceiptProof::new(&header, &changed, 0).is_none());
+        assert!(ReceiptInclusionProof::new(&header, &changed, 0).is_none());
     }
 
     #[test]
     fn deposits_of_op_chains_have_two_members_more() {
         let mut deposit = stated(0, u64::from(DEPOSIT), &[]);
         let short =
-            serde_json::from_value::<StatedReceipt>(deposit.clone()).expect("a receipt").leaf().expect("a leaf");
+            serde_json::from_value::<RpcReceiptDocument>(deposit.clone()).expect("a receipt").leaf().expect("a leaf");
         (deposit["depositNonce"], deposit["depositReceiptVersion"]) = (json!("0x5"), json!("0x1"));
-        let whole = serde_json::from_value::<StatedReceipt>(deposit).expect("a receipt").leaf().expect("a leaf");
+        let whole = serde_json::from_value::<RpcReceiptDocument>(deposit).expect("a receipt").leaf().expect("a leaf");
         assert_eq!((short[0], whole.len() - short.len()), (DEPOSIT, 2));
         assert_eq!(whole[whole.len() - 2..], [5, 1]);
     }
@@ -326,7 +334,7 @@ mod tests {
     fn no_changed_byte_of_a_proof_holds() {
         let receipts: Vec<_> = (0..20).map(|index| receipt(index, 2, &[log(index as u8)])).collect();
         let header = block_of(&receipts);
-        let proof = ReceiptProof::new(&header, &receipts, 3).expect("a proof");
+        let proof = ReceiptInclusionProof::new(&header, &receipts, 3).expect("a proof");
         let honest = execution(&header, &receipts[3]);
         for node in 0..proof.nodes.len() {
             for place in 0..proof.nodes[node].len() {
@@ -340,7 +348,7 @@ mod tests {
         for place in 0..proof.header.len() {
             let mut bytes = proof.header.to_vec();
             bytes[place] ^= 1;
-            assert!(ReceiptProof { header: bytes.into(), ..proof.clone() }.check(&honest).is_err(), "{place}");
+            assert!(ReceiptInclusionProof { header: bytes.into(), ..proof.clone() }.check(&honest).is_err(), "{place}");
         }
     }
 
@@ -358,9 +366,9 @@ mod tests_without_tries {
 
     #[test]
     fn a_build_without_tries_proves_no_receipt() {
-        let header = HashedHeader::new(alloy_consensus::Header::default());
-        let proof = ReceiptProof { header: header.rlp(), nodes: Vec::new() };
-        let execution = Execution {
+        let header = HashedBlockHeader::new(alloy_consensus::Header::default());
+        let proof = ReceiptInclusionProof { header: header.rlp(), nodes: Vec::new() };
+        let execution = ExecutedTransaction {
             transaction: B256::ZERO,
             block: header.block().expect("a block"),
             index: 0,

@@ -1,20 +1,21 @@
-//! The recorded proof of a reading with the grade `state-proof` or `consensus-proof`. Anyone who has the header can replay it. No I/O.
+//! The recorded proof of a reading with the grade `state-proof` or `consensus-proof`. Anyone who has the header can
+//! replay it. No I/O.
 //!
-//! [`StateProof`] contains the proofs and the responses of CCIP-Read gateways. [`StateProof::open`] verifies the proofs
-//! against a header. [`ReplayContext`](crate::ReplayContext) repeats the calls of the reading, so that the results can
-//! be compared.
+//! [`StateProof`] contains the proofs and the responses of CCIP-Read gateways. [`StateProof::verify_under_header`]
+//! verifies the proofs against a header. [`StateProofReplay`](crate::StateProofReplay) repeats the calls of the
+//! reading, so that the results can be compared.
 
 use std::sync::{Mutex, PoisonError};
 
 use alloy_primitives::Bytes;
 use clresolve_core::light_client::LightClientProof;
-use clresolve_core::payment::Coins;
-use clresolve_core::reading::{Answer, ChainError, Holder};
+use clresolve_core::payment::CoinTypes;
+use clresolve_core::reading::{ChainError, EnsAnswer, NameHolder};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::contracts::Contracts;
-use super::error::ProofError;
+use super::contracts::EnsContractAddresses;
+use super::error::ProvenCallError;
 use super::proof_nodes::ProofNodes;
 
 /// Everything from which a reading was computed, and what proves the header to others. The header itself is not
@@ -22,12 +23,12 @@ use super::proof_nodes::ProofNodes;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateProof {
     /// The called contracts.
-    pub contracts: Contracts,
+    pub contracts: EnsContractAddresses,
     /// The state that the calls read.
     pub state: ProofNodes,
     /// The requested coin types. `None` if payments were not requested, as in older recordings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub coins: Option<Coins>,
+    pub coins: Option<CoinTypes>,
     /// The gateways' responses to the lookups for the name's records, in order.
     pub name_look_ups: Vec<Bytes>,
     /// The gateways' responses to the lookups for payment records, in order; empty if that lookup failed.
@@ -44,9 +45,9 @@ pub struct StateProof {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProvenReading {
     /// The resolver's answer.
-    pub answer: Answer,
+    pub answer: EnsAnswer,
     /// Who holds the name.
-    pub holder: Holder,
+    pub holder: NameHolder,
     /// Expiry of the registration.
     pub expiry: Option<Timestamp>,
 }
@@ -75,26 +76,26 @@ pub enum StateProofError {
     NotBuilt,
     /// The proofs do not prove the state.
     #[error(transparent)]
-    State(#[from] ProofError),
+    State(#[from] ProvenCallError),
 }
 
 /// Records the proofs of a chain's readings, for the latest query of each kind.
 #[derive(Debug, Default)]
-pub struct Recording(Mutex<Option<StateProof>>);
+pub struct StateProofRecorder(Mutex<Option<StateProof>>);
 
-impl Recording {
+impl StateProofRecorder {
     /// Removes and returns what was recorded since the previous call.
     pub fn take(&self) -> Option<StateProof> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Records the query for the name's records, and discards everything recorded before.
-    pub fn name(&self, proof: StateProof) {
+    pub fn record_name_query(&self, proof: StateProof) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(proof);
     }
 
     /// Adds the query for the address of the name in `cl.owner`, which follows the query for the name.
-    pub fn owner(&self, state: ProofNodes, look_ups: Vec<Bytes>) {
+    pub fn record_owner_query(&self, state: ProofNodes, look_ups: Vec<Bytes>) {
         if let Some(proof) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             proof.state.extend(state);
             proof.owner_look_ups = look_ups;

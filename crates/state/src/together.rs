@@ -8,7 +8,9 @@ use alloy_primitives::{Address, Bytes, address};
 use alloy_sol_types::SolCall as _;
 
 use crate::abi::{self, AbiError};
-use crate::contracts::{AGGREGATE, CALL_GAS, Call, CallResult, Garbled, tryBlockAndAggregateCall};
+use crate::contracts::{
+    AGGREGATE, CALL_GAS, ContractDecodeError, MulticallCall, MulticallResult, tryBlockAndAggregateCall,
+};
 
 /// Gas that must be left after the calls of a batch: a quarter of the limit. A call that runs out of gas at call depth
 /// `d` has used up (63/64)^d of the gas (EIP-150). So if a call runs out of gas at a depth of up to 18, less than a
@@ -26,14 +28,14 @@ const GAUGE_OUTPUT_BYTES: usize = 64;
 pub fn call_together(multicall3: Address, calls: impl IntoIterator<Item = Bytes>) -> Bytes {
     let mut gauge = GAUGE_GAS.to_be_bytes().to_vec();
     gauge.resize(GAUGE_INPUT_BYTES, 0);
-    let of_names = calls.into_iter().map(|data| Call { target: multicall3, callData: data });
-    let calls = of_names.chain([Call { target: GAUGE, callData: gauge.into() }]).collect();
+    let of_names = calls.into_iter().map(|data| MulticallCall { target: multicall3, callData: data });
+    let calls = of_names.chain([MulticallCall { target: GAUGE, callData: gauge.into() }]).collect();
     tryBlockAndAggregateCall { requireSuccess: false, calls }.abi_encode().into()
 }
 
 /// The results of a batch of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Together {
+pub struct BatchedCallResults {
     /// Number of the block in which they ran.
     pub block: u64,
     /// The return data of each call, in order.
@@ -42,33 +44,33 @@ pub struct Together {
 
 /// Why the results of a whole batch cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Spoiled {
+pub enum BatchedCallError {
     /// A call may have run out of gas because of the calls before it.
     #[error("the calls used up their gas")]
     Starved,
     /// The result cannot come from Multicall3.
     #[error(transparent)]
-    Garbled(#[from] Garbled),
+    Garbled(#[from] ContractDecodeError),
 }
 
-impl Together {
+impl BatchedCallResults {
     /// Decodes the result of Multicall3 for [`call_together`] with `count` calls.
     ///
     /// # Errors
-    /// [`Spoiled`].
-    pub fn decode(data: &[u8], count: usize) -> Result<Self, Spoiled> {
-        abi::check(data, AGGREGATE).map_err(Garbled::from)?;
+    /// [`BatchedCallError`].
+    pub fn decode(data: &[u8], count: usize) -> Result<Self, BatchedCallError> {
+        abi::check_parameters(data, AGGREGATE).map_err(ContractDecodeError::from)?;
         let answer = tryBlockAndAggregateCall::abi_decode_returns_validate(data);
-        let answer = answer.map_err(|_| Garbled::from(AbiError::BadValue))?;
-        let block = u64::try_from(answer.blockNumber).map_err(|_| Garbled::from(AbiError::BadValue))?;
+        let answer = answer.map_err(|_| ContractDecodeError::from(AbiError::BadValue))?;
+        let block = u64::try_from(answer.blockNumber).map_err(|_| ContractDecodeError::from(AbiError::BadValue))?;
         let mut results = answer.returnData;
-        let gauge = results.pop().filter(|_| results.len() == count).ok_or(Garbled::Count)?;
+        let gauge = results.pop().filter(|_| results.len() == count).ok_or(ContractDecodeError::Count)?;
         let is_full = gauge.success && gauge.returnData.len() == GAUGE_OUTPUT_BYTES;
         let is_starved = !is_full || results.iter().any(|result| !result.success);
         if is_starved && !clresolve_core::mutant!("starved-calls-count") {
-            return Err(Spoiled::Starved);
+            return Err(BatchedCallError::Starved);
         }
-        Ok(Self { block, results: results.into_iter().map(|CallResult { returnData, .. }| returnData).collect() })
+        Ok(Self { block, results: results.into_iter().map(|MulticallResult { returnData, .. }| returnData).collect() })
     }
 }
 
@@ -79,11 +81,11 @@ mod tests {
     use super::*;
     use crate::contracts::tryBlockAndAggregateReturn;
 
-    fn result(success: bool, data: &[u8]) -> CallResult {
-        CallResult { success, returnData: data.to_vec().into() }
+    fn result(success: bool, data: &[u8]) -> MulticallResult {
+        MulticallResult { success, returnData: data.to_vec().into() }
     }
 
-    fn returned(results: Vec<CallResult>) -> Vec<u8> {
+    fn returned(results: Vec<MulticallResult>) -> Vec<u8> {
         let answer =
             tryBlockAndAggregateReturn { blockNumber: U256::from(7), blockHash: B256::ZERO, returnData: results };
         tryBlockAndAggregateCall::abi_encode_returns(&answer)
@@ -93,13 +95,13 @@ mod tests {
     fn results_count_only_where_the_gauge_was_full() {
         let full = || result(true, &[0; GAUGE_OUTPUT_BYTES]);
         let sound = returned(vec![result(true, b"one"), result(true, b""), full()]);
-        let expected = Together { block: 7, results: vec![b"one".to_vec().into(), Bytes::new()] };
-        assert_eq!(Together::decode(&sound, 2), Ok(expected));
+        let expected = BatchedCallResults { block: 7, results: vec![b"one".to_vec().into(), Bytes::new()] };
+        assert_eq!(BatchedCallResults::decode(&sound, 2), Ok(expected));
         let gauge_failed = returned(vec![result(true, b"one"), result(false, b"")]);
         let no_precompile = returned(vec![result(true, b"one"), result(true, b"")]);
         let call_failed = returned(vec![result(false, b"one"), full()]);
         for starved in [gauge_failed, no_precompile, call_failed] {
-            assert_eq!(Together::decode(&starved, 1), Err(Spoiled::Starved));
+            assert_eq!(BatchedCallResults::decode(&starved, 1), Err(BatchedCallError::Starved));
         }
     }
 
@@ -107,10 +109,13 @@ mod tests {
     fn what_is_not_of_these_calls_is_refused() {
         let one = returned(vec![result(true, &[0; GAUGE_OUTPUT_BYTES])]);
         for count in [1, 2] {
-            assert_eq!(Together::decode(&one, count), Err(Garbled::Count.into()));
+            assert_eq!(BatchedCallResults::decode(&one, count), Err(ContractDecodeError::Count.into()));
         }
-        assert_eq!(Together::decode(&returned(Vec::new()), 0), Err(Garbled::Count.into()));
-        assert!(matches!(Together::decode(b"", 1), Err(Spoiled::Garbled(Garbled::Abi(_)))));
+        assert_eq!(BatchedCallResults::decode(&returned(Vec::new()), 0), Err(ContractDecodeError::Count.into()));
+        assert!(matches!(
+            BatchedCallResults::decode(b"", 1),
+            Err(BatchedCallError::Garbled(ContractDecodeError::Abi(_)))
+        ));
     }
 
     #[test]

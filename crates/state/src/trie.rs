@@ -12,11 +12,11 @@ use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_trie::nodes::{BranchNode, RlpNode, TrieNode};
 use alloy_trie::{EMPTY_ROOT_HASH, KECCAK_EMPTY, Nibbles, TrieAccount};
 
-use super::error::{Flaw, MAX_NODE_BYTES, MAX_NODES, MAX_RECEIPT_BYTES, ProofError};
+use super::error::{MAX_NODE_BYTES, MAX_NODES, MAX_RECEIPT_BYTES, ProvenCallError, TrieProofError};
 
 /// An account and some of its slots, proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedAccount {
     /// Nonce, balance, storage root and code hash; `None` if the account is proven absent.
     pub account: Option<TrieAccount>,
     /// Each requested slot with its value. An empty slot has the value zero.
@@ -27,27 +27,30 @@ pub struct Verified {
 /// else in the response is trusted.
 ///
 /// # Errors
-/// [`ProofError::Account`] or [`ProofError::Slot`] for the first violation.
-pub fn verify_proof(
+/// [`ProvenCallError::Account`] or [`ProvenCallError::Slot`] for the first violation.
+pub fn verify_account_proof(
     state_root: B256,
     address: Address,
     slots: &[U256],
     response: &EIP1186AccountProofResponse,
-) -> Result<Verified, ProofError> {
-    let refused = |flaw| ProofError::Account { address, flaw };
+) -> Result<VerifiedAccount, ProvenCallError> {
+    let refused = |flaw| ProvenCallError::Account { address, flaw };
     if response.address != address || response.storage_proof.len() != slots.len() {
-        return Err(refused(Flaw::OtherRequest));
+        return Err(refused(TrieProofError::OtherRequest));
     }
     let account = verify_account(state_root, response).map_err(refused)?;
     let storage_root = account.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
     let proven = slots.iter().zip(&response.storage_proof).map(|(slot, proof)| {
         let value = verify_slot(storage_root, *slot, proof);
-        value.map(|value| (*slot, value)).map_err(|flaw| ProofError::Slot { address, slot: *slot, flaw })
+        value.map(|value| (*slot, value)).map_err(|flaw| ProvenCallError::Slot { address, slot: *slot, flaw })
     });
-    Ok(Verified { account, slots: proven.collect::<Result<_, _>>()? })
+    Ok(VerifiedAccount { account, slots: proven.collect::<Result<_, _>>()? })
 }
 
-fn verify_account(state_root: B256, response: &EIP1186AccountProofResponse) -> Result<Option<TrieAccount>, Flaw> {
+fn verify_account(
+    state_root: B256,
+    response: &EIP1186AccountProofResponse,
+) -> Result<Option<TrieAccount>, TrieProofError> {
     let claimed = TrieAccount {
         nonce: response.nonce,
         balance: response.balance,
@@ -55,10 +58,10 @@ fn verify_account(state_root: B256, response: &EIP1186AccountProofResponse) -> R
         code_hash: response.code_hash,
     };
     let proven = look_up(state_root, keccak256(response.address), &response.account_proof)?;
-    let account = proven.as_deref().map(|value| decode::<TrieAccount>(value, Flaw::BadValue)).transpose()?;
+    let account = proven.as_deref().map(|value| decode::<TrieAccount>(value, TrieProofError::BadValue)).transpose()?;
     let agrees = clresolve_core::mutant!("account-unproven")
         || account.map_or_else(|| is_absent(&claimed), |account| account == claimed);
-    if agrees { Ok(account) } else { Err(Flaw::OtherValues) }
+    if agrees { Ok(account) } else { Err(TrieProofError::OtherValues) }
 }
 
 /// Whether the claimed account is absent. For an absent account, nodes state its two hashes either as those of empty
@@ -70,76 +73,80 @@ fn is_absent(claimed: &TrieAccount) -> bool {
         && (claimed.storage_root == EMPTY_ROOT_HASH || claimed.storage_root.is_zero())
 }
 
-fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> Result<U256, Flaw> {
+fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> Result<U256, TrieProofError> {
     if U256::from_be_bytes(proof.key.as_b256().0) != slot {
-        return Err(Flaw::OtherRequest);
+        return Err(TrieProofError::OtherRequest);
     }
     let proven = look_up(storage_root, keccak256(slot.to_be_bytes::<32>()), &proof.proof)?;
-    let value = proven.as_deref().map_or(Ok(U256::ZERO), |value| decode(value, Flaw::BadValue))?;
-    if value == proof.value || clresolve_core::mutant!("slot-unproven") { Ok(value) } else { Err(Flaw::OtherValues) }
+    let value = proven.as_deref().map_or(Ok(U256::ZERO), |value| decode(value, TrieProofError::BadValue))?;
+    if value == proof.value || clresolve_core::mutant!("slot-unproven") {
+        Ok(value)
+    } else {
+        Err(TrieProofError::OtherValues)
+    }
 }
 
 /// The value of `key` in the trie with this root; `None` if the proof shows that it is absent.
-fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Flaw> {
+fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, TrieProofError> {
     look_up_path(root, Nibbles::unpack(key), proof, MAX_NODE_BYTES)
 }
 
 /// The receipt at a path of the receipts trie with this root; `None` if the proof shows that there is none.
-pub(crate) fn look_up_receipt(root: B256, path: Nibbles, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Flaw> {
+pub(crate) fn look_up_receipt(root: B256, path: Nibbles, proof: &[Bytes]) -> Result<Option<Vec<u8>>, TrieProofError> {
     look_up_path(root, path, proof, MAX_RECEIPT_BYTES)
 }
 
-fn look_up_path(root: B256, path: Nibbles, proof: &[Bytes], longest: usize) -> Result<Option<Vec<u8>>, Flaw> {
+fn look_up_path(root: B256, path: Nibbles, proof: &[Bytes], longest: usize) -> Result<Option<Vec<u8>>, TrieProofError> {
     if root == EMPTY_ROOT_HASH {
-        return if proof.iter().any(is_node) { Err(Flaw::Surplus) } else { Ok(None) };
+        return if proof.iter().any(is_node) { Err(TrieProofError::Surplus) } else { Ok(None) };
     }
     if proof.len() > MAX_NODES && !clresolve_core::mutant!("endless-proofs") {
-        return Err(Flaw::TooManyNodes);
+        return Err(TrieProofError::TooManyNodes);
     }
     let mut nodes = proof.iter();
     let value = walk(root, path, |hash| {
-        let node = nodes.next().ok_or(Flaw::Truncated)?;
+        let node = nodes.next().ok_or(TrieProofError::Truncated)?;
         if node.len() > longest {
-            return Err(Flaw::NodeTooLong);
+            return Err(TrieProofError::NodeTooLong);
         }
         if keccak256(node) == hash || clresolve_core::mutant!("nodes-unhashed-below-the-root") && hash != root {
             Ok(node)
         } else {
-            Err(Flaw::WrongHash)
+            Err(TrieProofError::WrongHash)
         }
     })?;
-    if nodes.next().is_some() { Err(Flaw::Surplus) } else { Ok(value) }
+    if nodes.next().is_some() { Err(TrieProofError::Surplus) } else { Ok(value) }
 }
 
 /// Walks from the root to the value at `path`. `node_at` returns the node with a given hash, which it has verified.
 fn walk<'a>(
     root: B256,
     path: Nibbles,
-    mut node_at: impl FnMut(B256) -> Result<&'a Bytes, Flaw>,
-) -> Result<Option<Vec<u8>>, Flaw> {
-    let mut position = Position { hash: root, rest: path };
+    mut node_at: impl FnMut(B256) -> Result<&'a Bytes, TrieProofError>,
+) -> Result<Option<Vec<u8>>, TrieProofError> {
+    let mut position = TriePosition { hash: root, rest: path };
     for _ in 0..MAX_NODES {
         match descend(node_at(position.hash)?, position.rest)? {
-            Step::Down(next) => position = next,
-            Step::End(value) => return Ok(value),
+            TrieStep::Down(next) => position = next,
+            TrieStep::End(value) => return Ok(value),
         }
     }
-    Err(Flaw::TooManyNodes)
+    Err(TrieProofError::TooManyNodes)
 }
 
 /// Trie nodes by hash, from any number of proofs.
-pub(crate) struct Pool<'a> {
+pub(crate) struct TrieNodePool<'a> {
     nodes: HashMap<B256, &'a Bytes>,
     used: HashSet<B256>,
 }
 
-impl<'a> Pool<'a> {
+impl<'a> TrieNodePool<'a> {
     /// # Errors
-    /// [`Flaw::NodeTooLong`].
-    pub(crate) fn new(nodes: impl IntoIterator<Item = &'a Bytes>) -> Result<Self, Flaw> {
-        let nodes = nodes
-            .into_iter()
-            .map(|node| if node.len() > MAX_NODE_BYTES { Err(Flaw::NodeTooLong) } else { Ok((keccak256(node), node)) });
+    /// [`TrieProofError::NodeTooLong`].
+    pub(crate) fn new(nodes: impl IntoIterator<Item = &'a Bytes>) -> Result<Self, TrieProofError> {
+        let nodes = nodes.into_iter().map(|node| {
+            if node.len() > MAX_NODE_BYTES { Err(TrieProofError::NodeTooLong) } else { Ok((keccak256(node), node)) }
+        });
         Ok(Self { nodes: nodes.collect::<Result<_, _>>()?, used: HashSet::new() })
     }
 
@@ -150,35 +157,35 @@ impl<'a> Pool<'a> {
     /// The account and these slots, as the nodes prove them.
     ///
     /// # Errors
-    /// [`ProofError::Account`] or [`ProofError::Slot`] for the first violation.
+    /// [`ProvenCallError::Account`] or [`ProvenCallError::Slot`] for the first violation.
     pub(crate) fn verify(
         &mut self,
         state_root: B256,
         address: Address,
         slots: impl IntoIterator<Item = U256>,
-    ) -> Result<Verified, ProofError> {
+    ) -> Result<VerifiedAccount, ProvenCallError> {
         let account = self.look_up::<TrieAccount>(state_root, keccak256(address));
-        let account = account.map_err(|flaw| ProofError::Account { address, flaw })?;
+        let account = account.map_err(|flaw| ProvenCallError::Account { address, flaw })?;
         let storage_root = account.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
         let proven = slots.into_iter().map(|slot| {
             let value = self.look_up::<U256>(storage_root, keccak256(slot.to_be_bytes::<32>()));
-            let value = value.map_err(|flaw| ProofError::Slot { address, slot, flaw })?;
+            let value = value.map_err(|flaw| ProvenCallError::Slot { address, slot, flaw })?;
             Ok((slot, value.unwrap_or_default()))
         });
-        let slots = proven.collect::<Result<_, ProofError>>()?;
-        Ok(Verified { account, slots })
+        let slots = proven.collect::<Result<_, ProvenCallError>>()?;
+        Ok(VerifiedAccount { account, slots })
     }
 
-    fn look_up<T: Decodable>(&mut self, root: B256, key: B256) -> Result<Option<T>, Flaw> {
+    fn look_up<T: Decodable>(&mut self, root: B256, key: B256) -> Result<Option<T>, TrieProofError> {
         if root == EMPTY_ROOT_HASH {
             return Ok(None);
         }
         let Self { nodes, used } = self;
         let value = walk(root, Nibbles::unpack(key), |hash| {
             used.insert(hash);
-            nodes.get(&hash).copied().ok_or(Flaw::Truncated)
+            nodes.get(&hash).copied().ok_or(TrieProofError::Truncated)
         })?;
-        value.as_deref().map(|value| decode(value, Flaw::BadValue)).transpose()
+        value.as_deref().map(|value| decode(value, TrieProofError::BadValue)).transpose()
     }
 }
 
@@ -189,42 +196,42 @@ pub(crate) fn is_node(node: &Bytes) -> bool {
 }
 
 /// A node by its hash, and the rest of the key at that node.
-struct Position {
+struct TriePosition {
     hash: B256,
     rest: Nibbles,
 }
 
-enum Step {
-    Down(Position),
+enum TrieStep {
+    Down(TriePosition),
     /// The path ends, at a value or where it leaves the trie.
     End(Option<Vec<u8>>),
 }
 
 /// Walks through one node and the nodes embedded in it.
-fn descend(bytes: &[u8], mut rest: Nibbles) -> Result<Step, Flaw> {
-    let mut node = decode::<TrieNode>(bytes, Flaw::Malformed)?;
+fn descend(bytes: &[u8], mut rest: Nibbles) -> Result<TrieStep, TrieProofError> {
+    let mut node = decode::<TrieNode>(bytes, TrieProofError::Malformed)?;
     loop {
         let child = match node {
-            TrieNode::EmptyRoot => return Err(Flaw::Malformed),
-            TrieNode::Leaf(leaf) => return Ok(Step::End((leaf.key == rest).then_some(leaf.value))),
+            TrieNode::EmptyRoot => return Err(TrieProofError::Malformed),
+            TrieNode::Leaf(leaf) => return Ok(TrieStep::End((leaf.key == rest).then_some(leaf.value))),
             TrieNode::Extension(extension) if rest.starts_with(&extension.key) => {
                 rest = rest.slice(extension.key.len()..);
                 extension.child
             }
-            TrieNode::Extension(_) => return Ok(Step::End(None)),
+            TrieNode::Extension(_) => return Ok(TrieStep::End(None)),
             TrieNode::Branch(branch) => {
-                let nibble = rest.first().ok_or(Flaw::Malformed)?;
+                let nibble = rest.first().ok_or(TrieProofError::Malformed)?;
                 rest = rest.slice(1..);
                 match child_at(&branch, nibble) {
                     Some(child) => child,
-                    None => return Ok(Step::End(None)),
+                    None => return Ok(TrieStep::End(None)),
                 }
             }
         };
         if let Some(hash) = child.as_hash() {
-            return Ok(Step::Down(Position { hash, rest }));
+            return Ok(TrieStep::Down(TriePosition { hash, rest }));
         }
-        node = decode::<TrieNode>(&child, Flaw::Malformed)?;
+        node = decode::<TrieNode>(&child, TrieProofError::Malformed)?;
     }
 }
 
@@ -235,7 +242,7 @@ fn child_at(branch: &BranchNode, nibble: u8) -> Option<RlpNode> {
 }
 
 /// Decodes one value, and refuses trailing bytes.
-fn decode<T: Decodable>(bytes: &[u8], flaw: Flaw) -> Result<T, Flaw> {
+fn decode<T: Decodable>(bytes: &[u8], flaw: TrieProofError) -> Result<T, TrieProofError> {
     alloy_rlp::decode_exact(bytes).map_err(|_| flaw)
 }
 
@@ -289,8 +296,8 @@ mod tests {
         (root, response(agent, proof))
     }
 
-    fn refused<T>(flaw: Flaw) -> Result<T, ProofError> {
-        Err(ProofError::Account { address: AGENT, flaw })
+    fn refused<T>(flaw: TrieProofError) -> Result<T, ProvenCallError> {
+        Err(ProvenCallError::Account { address: AGENT, flaw })
     }
 
     /// The first slot whose trie path satisfies `fits`.
@@ -319,14 +326,14 @@ mod tests {
     #[test]
     fn a_proof_is_for_what_was_asked() {
         let (root, honest) = ledger(1);
-        let proven = verify_proof(root, AGENT, &[], &honest).expect("an honest proof");
-        assert_eq!(proven, Verified { account: Some(account(U256::ONE, EMPTY_ROOT_HASH)), slots: Vec::new() });
-        assert_eq!(verify_proof(root, Address::ZERO, &[], &honest).unwrap_err().to_string(), {
-            ProofError::Account { address: Address::ZERO, flaw: Flaw::OtherRequest }.to_string()
+        let proven = verify_account_proof(root, AGENT, &[], &honest).expect("an honest proof");
+        assert_eq!(proven, VerifiedAccount { account: Some(account(U256::ONE, EMPTY_ROOT_HASH)), slots: Vec::new() });
+        assert_eq!(verify_account_proof(root, Address::ZERO, &[], &honest).unwrap_err().to_string(), {
+            ProvenCallError::Account { address: Address::ZERO, flaw: TrieProofError::OtherRequest }.to_string()
         });
-        assert_eq!(verify_proof(root, AGENT, &[U256::ZERO], &honest), refused(Flaw::OtherRequest));
+        assert_eq!(verify_account_proof(root, AGENT, &[U256::ZERO], &honest), refused(TrieProofError::OtherRequest));
         let richer = EIP1186AccountProofResponse { balance: U256::from(2), ..honest };
-        assert_eq!(verify_proof(root, AGENT, &[], &richer), refused(Flaw::OtherValues));
+        assert_eq!(verify_account_proof(root, AGENT, &[], &richer), refused(TrieProofError::OtherValues));
     }
 
     #[test]
@@ -336,19 +343,19 @@ mod tests {
         let leaves = [(path, receipt.clone()), (keccak256("neighbour"), vec![8; MAX_NODE_BYTES + 1])];
         let (root, proof) = trie(leaves.clone(), path);
         assert_eq!(look_up_receipt(root, Nibbles::unpack(path), &proof), Ok(Some(receipt)));
-        assert_eq!(look_up(root, path, &proof), Err(Flaw::NodeTooLong));
+        assert_eq!(look_up(root, path, &proof), Err(TrieProofError::NodeTooLong));
         let (root, proof) = trie(leaves, other);
         assert_eq!(look_up_receipt(root, Nibbles::unpack(other), &proof), Ok(None));
         let endless = vec![Bytes::from(vec![0; MAX_RECEIPT_BYTES + 1])];
-        assert_eq!(look_up_receipt(root, Nibbles::unpack(path), &endless), Err(Flaw::NodeTooLong));
+        assert_eq!(look_up_receipt(root, Nibbles::unpack(path), &endless), Err(TrieProofError::NodeTooLong));
     }
 
     #[test]
     fn an_absent_account_has_nothing() {
         let (root, proof) = state(None);
         let nothing = TrieAccount { nonce: 0, balance: U256::ZERO, storage_root: B256::ZERO, code_hash: B256::ZERO };
-        let said = |claimed| verify_proof(root, AGENT, &[], &response(claimed, proof.clone()));
-        let absent = Ok(Verified { account: None, slots: Vec::new() });
+        let said = |claimed| verify_account_proof(root, AGENT, &[], &response(claimed, proof.clone()));
+        let absent = Ok(VerifiedAccount { account: None, slots: Vec::new() });
         for storage_root in [B256::ZERO, EMPTY_ROOT_HASH] {
             for code_hash in [B256::ZERO, KECCAK_EMPTY] {
                 assert_eq!(said(TrieAccount { storage_root, code_hash, ..nothing }), absent);
@@ -361,7 +368,7 @@ mod tests {
             TrieAccount { storage_root: other, ..nothing },
             TrieAccount { code_hash: other, ..nothing },
         ] {
-            assert_eq!(said(something), refused(Flaw::OtherValues), "{something:?}");
+            assert_eq!(said(something), refused(TrieProofError::OtherValues), "{something:?}");
         }
     }
 
@@ -371,40 +378,40 @@ mod tests {
         let with = |change: &dyn Fn(&mut Vec<Bytes>)| {
             let mut changed = honest.clone();
             change(&mut changed.account_proof);
-            verify_proof(root, AGENT, &[], &changed)
+            verify_account_proof(root, AGENT, &[], &changed)
         };
         let junk = |length| Bytes::from(vec![0; length]);
-        assert_eq!(with(&|proof| proof.truncate(proof.len() - 1)), refused(Flaw::Truncated));
-        assert_eq!(with(&|proof| proof.push(junk(1))), refused(Flaw::Surplus));
-        assert_eq!(with(&|proof| proof.resize(MAX_NODES, junk(1))), refused(Flaw::Surplus));
-        assert_eq!(with(&|proof| proof.resize(MAX_NODES + 1, junk(1))), refused(Flaw::TooManyNodes));
-        assert_eq!(with(&|proof| proof[0] = junk(MAX_NODE_BYTES)), refused(Flaw::WrongHash));
-        assert_eq!(with(&|proof| proof[0] = junk(MAX_NODE_BYTES + 1)), refused(Flaw::NodeTooLong));
+        assert_eq!(with(&|proof| proof.truncate(proof.len() - 1)), refused(TrieProofError::Truncated));
+        assert_eq!(with(&|proof| proof.push(junk(1))), refused(TrieProofError::Surplus));
+        assert_eq!(with(&|proof| proof.resize(MAX_NODES, junk(1))), refused(TrieProofError::Surplus));
+        assert_eq!(with(&|proof| proof.resize(MAX_NODES + 1, junk(1))), refused(TrieProofError::TooManyNodes));
+        assert_eq!(with(&|proof| proof[0] = junk(MAX_NODE_BYTES)), refused(TrieProofError::WrongHash));
+        assert_eq!(with(&|proof| proof[0] = junk(MAX_NODE_BYTES + 1)), refused(TrieProofError::NodeTooLong));
     }
 
     #[test]
     fn an_empty_trie_needs_no_node() {
         let nothing = TrieAccount { nonce: 0, balance: U256::ZERO, storage_root: B256::ZERO, code_hash: B256::ZERO };
-        let said = |proof| verify_proof(EMPTY_ROOT_HASH, AGENT, &[], &response(nothing, proof));
-        let absent = Ok(Verified { account: None, slots: Vec::new() });
+        let said = |proof| verify_account_proof(EMPTY_ROOT_HASH, AGENT, &[], &response(nothing, proof));
+        let absent = Ok(VerifiedAccount { account: None, slots: Vec::new() });
         assert_eq!(said(Vec::new()), absent);
         assert_eq!(said(vec![Bytes::from_static(&[EMPTY_STRING_CODE])]), absent, "as some endpoints say it");
-        assert_eq!(said(vec![Bytes::new()]), refused(Flaw::Surplus));
+        assert_eq!(said(vec![Bytes::new()]), refused(TrieProofError::Surplus));
     }
 
     #[test]
     fn a_slot_is_proven_with_its_value() {
         let slots = [U256::from(5), U256::from(6)];
         let (root, honest) = with_storage(&[(slots[0], 17), (slots[1], 18)], slots[0], 17);
-        let slot = |flaw| Err(ProofError::Slot { address: AGENT, slot: slots[0], flaw });
-        let said = |response: &EIP1186AccountProofResponse| verify_proof(root, AGENT, &slots[..1], response);
+        let slot = |flaw| Err(ProvenCallError::Slot { address: AGENT, slot: slots[0], flaw });
+        let said = |response: &EIP1186AccountProofResponse| verify_account_proof(root, AGENT, &slots[..1], response);
         assert_eq!(said(&honest).map(|proven| proven.slots), Ok(vec![(slots[0], U256::from(17))]));
         let mut other_value = honest.clone();
         other_value.storage_proof[0].value = U256::from(18);
-        assert_eq!(said(&other_value), slot(Flaw::OtherValues));
+        assert_eq!(said(&other_value), slot(TrieProofError::OtherValues));
         let mut other_slot = honest;
         other_slot.storage_proof[0].key = B256::from(slots[1]).into();
-        assert_eq!(said(&other_slot), slot(Flaw::OtherRequest));
+        assert_eq!(said(&other_slot), slot(TrieProofError::OtherRequest));
     }
 
     /// The paths of two slots share the first nibble, so the root is an extension. The path of the third slot leaves
@@ -419,7 +426,7 @@ mod tests {
         let held = [(one, 17), (two, 18)];
         for (slot, value) in [(one, 17), (two, 18), (astray, 0)] {
             let (root, response) = with_storage(&held, slot, value);
-            let proven = verify_proof(root, AGENT, &[slot], &response).expect("an honest proof");
+            let proven = verify_account_proof(root, AGENT, &[slot], &response).expect("an honest proof");
             assert_eq!(proven.slots, [(slot, U256::from(value))]);
         }
     }
@@ -429,30 +436,34 @@ mod tests {
         let slot = U256::from(5);
         let (root, response) = with_storage(&[(slot, 17), (U256::from(6), 18)], slot, 17);
         let nodes = [response.account_proof.clone(), response.storage_proof[0].proof.clone()].concat();
-        let mut pool = Pool::new(&nodes).expect("short nodes");
+        let mut pool = TrieNodePool::new(&nodes).expect("short nodes");
         let agent = pool.verify(root, AGENT, []).expect("the account's nodes are there");
         assert_eq!(agent.account.map(|agent| agent.storage_root), Some(response.storage_hash));
         assert!(!pool.is_used_up(), "the slot's nodes are left");
         assert_eq!(pool.verify(root, AGENT, [slot]).map(|proven| proven.slots), Ok(vec![(slot, U256::from(17))]));
         assert!(pool.is_used_up());
-        let mut without_leaf = Pool::new(&nodes[..nodes.len() - 1]).expect("short nodes");
-        let missing = ProofError::Slot { address: AGENT, slot, flaw: Flaw::Truncated };
+        let mut without_leaf = TrieNodePool::new(&nodes[..nodes.len() - 1]).expect("short nodes");
+        let missing = ProvenCallError::Slot { address: AGENT, slot, flaw: TrieProofError::Truncated };
         assert_eq!(without_leaf.verify(root, AGENT, [slot]), Err(missing));
-        let absent = Verified { account: None, slots: vec![(slot, U256::ZERO)] };
-        assert_eq!(Pool::new([]).expect("no node").verify(EMPTY_ROOT_HASH, AGENT, [slot]), Ok(absent));
+        let absent = VerifiedAccount { account: None, slots: vec![(slot, U256::ZERO)] };
+        assert_eq!(TrieNodePool::new([]).expect("no node").verify(EMPTY_ROOT_HASH, AGENT, [slot]), Ok(absent));
         let long = Bytes::from(vec![0; MAX_NODE_BYTES + 1]);
-        assert_eq!(Pool::new([&long]).err(), Some(Flaw::NodeTooLong));
+        assert_eq!(TrieNodePool::new([&long]).err(), Some(TrieProofError::NodeTooLong));
     }
 
     #[test]
     fn a_ledger_of_ones_own_is_refused_at_the_root_and_below_a_genuine_one() {
         let (root, honest) = ledger(1);
         let (_, own) = ledger(2);
-        assert!(verify_proof(root, AGENT, &[], &honest).is_ok());
+        assert!(verify_account_proof(root, AGENT, &[], &honest).is_ok());
         for genuine in 0..honest.account_proof.len() {
             let mut lie = own.clone();
             lie.account_proof[..genuine].clone_from_slice(&honest.account_proof[..genuine]);
-            assert_eq!(verify_proof(root, AGENT, &[], &lie), refused(Flaw::WrongHash), "{genuine} genuine nodes");
+            assert_eq!(
+                verify_account_proof(root, AGENT, &[], &lie),
+                refused(TrieProofError::WrongHash),
+                "{genuine} genuine nodes"
+            );
         }
         assert!(honest.account_proof.len() > 1, "there are nodes below the root");
     }

@@ -8,67 +8,70 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::card::Card;
+use crate::card::AgentCard;
 use crate::check;
-use crate::check::integrity::Digests;
-use crate::check::licence::Licence;
+use crate::check::integrity::SourceDigests;
+use crate::check::licence::LicenceClarity;
 use crate::check::records::owner_is_proven;
-use crate::check::{Judgement, Policy};
-use crate::evidence::{Evidence, IpfsOutcome, Mirror, OwnerEvidence, ProvenBy, SchemaAnswers, Source, Targets, Usable};
-use crate::manifest::Side;
-use crate::profile::{Profile, Profiles};
-use crate::published::Published;
-use crate::trust::{Replay, Resolution};
+use crate::check::{EvidenceJudgement, JudgementPolicy};
+use crate::evidence::{
+    CardLocations, ContentProofSource, HttpsOutcome, IpfsMirror, IpfsOutcome, OwnerEvidence, RecordUsability,
+    ResolutionEvidence, SchemaResponses,
+};
+use crate::manifest::SchemaSide;
+use crate::profile::{ConformanceProfile, ConformanceProfiles};
+use crate::published::PublishedPayments;
+use crate::trust::{ReplayedResolution, Resolution};
 use crate::verdict::{
-    Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, Owner, Pinned, ProfileUsed, SCHEMA, Served, Status,
-    StepReport, Tool, Verdict, canonical_digest,
+    AgentIdentity, AnchorBlock, AppliedProfile, CardReference, ChainAnchor, Freshness, IdentityOwner, PinnedDocument,
+    RequestedName, SCHEMA, StepReport, StepStatus, ToolVersion, Verdict, VerdictCopyKind, canonical_digest,
 };
 use clresolve_core::freshness::fresh_for;
-use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::name::{EnsName, EnsNameError};
 use clresolve_core::payment::{AddressRecord, CoinType, EndpointRecord, EndpointRecordKey, PaymentRecords};
-use clresolve_core::reading::{Answer, ChainError, Grade, Holder, Reading};
-use clresolve_core::reason::{Code, Effect, Reason, Step};
-use clresolve_core::records::{Key, Record, RecordSet};
-use clresolve_core::state::{NearMiss, State};
-use clresolve_ipfs::Refutation;
+use clresolve_core::reading::{ChainError, EnsAnswer, NameHolder, NameReading, ProofGrade};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, ResolutionStep};
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::state::{ProfileNearMiss, TrustState};
+use clresolve_ipfs::ContentRefutation;
 
 /// Maximum length, in bytes, of a record value shown in a step's evidence. Honest records have a few hundred bytes.
 const MAX_RECORD_BYTES: usize = 2048;
 
 /// The evidence of one resolution and its timings.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct ResolutionRun {
     /// The gathered evidence.
-    pub evidence: Evidence,
+    pub evidence: ResolutionEvidence,
     /// Duration of each step, in milliseconds.
-    pub milliseconds: BTreeMap<Step, u64>,
+    pub milliseconds: BTreeMap<ResolutionStep, u64>,
     /// When the content was fetched, if it was reused from an earlier resolution of the same records.
     pub content_fetched_at: Option<Timestamp>,
 }
 
 /// Inputs to a verdict besides the evidence.
-pub struct Reporter<'a> {
+pub struct VerdictContext<'a> {
     /// The network, as in `anchor.world`.
     pub world: &'a str,
     /// EIP-155 chain id.
     pub chain_id: u64,
     /// All known profiles, used to find near misses.
-    pub profiles: &'a Profiles,
+    pub profiles: &'a ConformanceProfiles,
     /// The profile to judge by.
-    pub profile: &'a Profile,
+    pub profile: &'a ConformanceProfile,
     /// Requirements on the evidence beyond the profile.
-    pub policy: &'a Policy,
+    pub policy: &'a JudgementPolicy,
 }
 
 /// The verdict of a live resolution of a name typed in normal form, after `failures` consecutive failures.
 ///
 /// The result may open the gate, so `run` must be this process's own and have just ended, or come from a replica. A
-/// replica's run must be fresh, must have begun after the last eviction of the name, and counts as unconfirmed. Pass the
-/// evidence of an earlier run to [`replay`].
-pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
-    let (verdict, card) = verdict(reporter, run, failures);
+/// replica's run must be fresh, must have begun after the last eviction of the name, and counts as unconfirmed. Pass
+/// the evidence of an earlier run to [`build_replay`].
+pub fn build_resolution(reporter: &VerdictContext<'_>, run: &ResolutionRun, failures: u32) -> Resolution {
+    let (verdict, card) = build_verdict(reporter, run, failures);
     let reading = run.evidence.reading.as_ref().ok();
-    let resolution = Resolution::new(verdict, card, reading.and_then(Published::of));
+    let resolution = Resolution::new(verdict, card, reading.and_then(PublishedPayments::from_reading));
     match reading {
         Some(reading) => resolution.with_reading(reading),
         None => resolution,
@@ -76,19 +79,20 @@ pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resoluti
 }
 
 /// The verdict that follows from the evidence of an earlier resolution. It cannot open the gate.
-pub fn replay(reporter: &Reporter<'_>, run: &Run) -> Replay {
-    let (verdict, card) = verdict(reporter, run, 0);
-    Replay::new(verdict, card, run.evidence.reading.as_ref().ok().and_then(Published::of))
+pub fn build_replay(reporter: &VerdictContext<'_>, run: &ResolutionRun) -> ReplayedResolution {
+    let (verdict, card) = build_verdict(reporter, run, 0);
+    ReplayedResolution::new(verdict, card, run.evidence.reading.as_ref().ok().and_then(PublishedPayments::from_reading))
 }
 
-fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Option<Bytes>) {
+fn build_verdict(reporter: &VerdictContext<'_>, run: &ResolutionRun, failures: u32) -> (Verdict, Option<Bytes>) {
     let evidence = &run.evidence;
     let all = reporter.profiles.iter().map(Arc::as_ref);
-    let others = all.filter(|other: &&Profile| other.id() != reporter.profile.id());
-    let (judgement, trusting) = check::judge_beside(evidence, reporter.profile, others, reporter.policy);
-    let near_miss = |other: &Profile| NearMiss { profile: other.id().to_owned(), would_be: State::Trusted };
+    let others = all.filter(|other: &&ConformanceProfile| other.id() != reporter.profile.id());
+    let (judgement, trusting) = check::judge_with_near_misses(evidence, reporter.profile, others, reporter.policy);
+    let near_miss =
+        |other: &ConformanceProfile| ProfileNearMiss { profile: other.id().to_owned(), would_be: TrustState::Trusted };
     let near_misses = trusting.into_iter().map(near_miss).collect();
-    let card = evidence.card_bytes().filter(|_| judgement.state == State::Trusted).cloned();
+    let card = evidence.card_bytes().filter(|_| judgement.state == TrustState::Trusted).cloned();
     let verdict = Verdict {
         schema: SCHEMA.to_owned(),
         id: String::new(),
@@ -101,22 +105,28 @@ fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Optio
         profile: profile_used(reporter.profile, reporter.policy, near_misses),
         steps: steps(&judgement, run, reporter.policy),
         freshness: freshness(judgement.state, evidence.now, failures),
-        tool: Tool::default(),
+        tool: ToolVersion::default(),
         reasons: judgement.reasons,
     };
     (verdict.with_digests(), card)
 }
 
 /// The verdict for an input that is not a name. Nothing was requested, and the verdict is never cached.
-pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &Policy, now: Timestamp) -> Resolution {
-    let reason = Reason::new(Code::NameInvalid).observed(error.to_string());
+pub fn invalid_name_resolution(
+    input: &str,
+    error: &EnsNameError,
+    profile: &ConformanceProfile,
+    policy: &JudgementPolicy,
+    now: Timestamp,
+) -> Resolution {
+    let reason = Reason::new(ReasonCode::NameInvalid).observed(error.to_string());
     let reasons: Vec<Reason> = if policy.drops(reason.code) { Vec::new() } else { vec![reason] };
-    let state = if reasons.is_empty() { State::Indeterminate } else { State::Untrusted };
-    let steps = Step::WALK
+    let state = if reasons.is_empty() { TrustState::Indeterminate } else { TrustState::Untrusted };
+    let steps = ResolutionStep::WALK
         .into_iter()
         .map(|step| StepReport {
             step,
-            status: if step == Step::Name { Status::Fail } else { Status::Skip },
+            status: if step == ResolutionStep::Name { StepStatus::Fail } else { StepStatus::Skip },
             evidence: json!({}),
             ms: 0,
         })
@@ -125,7 +135,7 @@ pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &
         schema: SCHEMA.to_owned(),
         id: String::new(),
         conclusion: String::new(),
-        name: Name { input: input.to_owned(), normalized: None, node: None },
+        name: RequestedName { input: input.to_owned(), normalized: None, node: None },
         state,
         summary: format!("This is not an ENS name: {error}."),
         reasons,
@@ -138,15 +148,15 @@ pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &
             fresh_until: now,
             retry_after: None,
             confirmed: None,
-            served: Served::Fresh,
+            served: VerdictCopyKind::Fresh,
         },
-        tool: Tool::default(),
+        tool: ToolVersion::default(),
     };
     Resolution::new(verdict.with_digests(), None, None)
 }
 
-fn name(name: &EnsName) -> Name {
-    Name {
+fn name(name: &EnsName) -> RequestedName {
+    RequestedName {
         input: name.as_str().to_owned(),
         normalized: Some(name.as_str().to_owned()),
         node: Some(hex::encode_prefixed(name.node())),
@@ -154,13 +164,13 @@ fn name(name: &EnsName) -> Name {
 }
 
 /// One sentence: the state and the first reason for it.
-fn summary(judgement: &Judgement, name: &EnsName) -> String {
-    let mut deciding = judgement.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
+fn summary(judgement: &EvidenceJudgement, name: &EnsName) -> String {
+    let mut deciding = judgement.reasons.iter().filter(|reason| reason.effect != ReasonEffect::Warn);
     let first = deciding.next().map_or("A required step did not pass.", |reason| reason.message.as_str());
     match judgement.state {
-        State::Trusted => format!("The binding of {name} is real: name, records, card and entry agree."),
-        State::Untrusted => format!("The binding of {name} is not to be trusted: {}", lower_first(first)),
-        State::Indeterminate => format!("The binding of {name} could not be decided: {}", lower_first(first)),
+        TrustState::Trusted => format!("The binding of {name} is real: name, records, card and entry agree."),
+        TrustState::Untrusted => format!("The binding of {name} is not to be trusted: {}", lower_first(first)),
+        TrustState::Indeterminate => format!("The binding of {name} could not be decided: {}", lower_first(first)),
     }
 }
 
@@ -174,13 +184,13 @@ fn lower_first(sentence: &str) -> String {
     }
 }
 
-fn identity(evidence: &Evidence, card: &Card, digests: &Digests) -> Identity {
-    let records = evidence.found().map(|found| &found.records);
+fn identity(evidence: &ResolutionEvidence, card: &AgentCard, digests: &SourceDigests) -> AgentIdentity {
+    let records = evidence.resolved_records().map(|found| &found.records);
     let owner = records
-        .and_then(|records| Usable::of(records, Key::Owner).text())
-        .map(|owner| Owner { name: owner.to_owned(), proven: owner_is_proven(evidence) });
+        .and_then(|records| RecordUsability::from_record(records, RecordKey::Owner).text())
+        .map(|owner| IdentityOwner { name: owner.to_owned(), proven: owner_is_proven(evidence) });
     let text = |member: Option<&str>| member.map(str::to_owned);
-    Identity {
+    AgentIdentity {
         ens: text(card.ens()),
         owner,
         class: text(card.class()),
@@ -193,22 +203,22 @@ fn identity(evidence: &Evidence, card: &Card, digests: &Digests) -> Identity {
     }
 }
 
-fn card_digest(evidence: &Evidence, digests: &Digests) -> CardDigest {
-    let Some(bytes) = evidence.card_bytes() else { return CardDigest::default() };
-    let proven = evidence.ipfs.bytes().and_then(|_| evidence.found()).map(|found| &found.records);
-    let text = |key| proven.and_then(|records| Usable::of(records, key).text());
-    let path = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok()).map(|mirror| mirror.path);
-    CardDigest {
-        sha256: digests.of(bytes).hex(),
-        cid: text(Key::CidAgentcard).map(str::to_owned),
+fn card_digest(evidence: &ResolutionEvidence, digests: &SourceDigests) -> CardReference {
+    let Some(bytes) = evidence.card_bytes() else { return CardReference::default() };
+    let proven = evidence.ipfs.bytes().and_then(|_| evidence.resolved_records()).map(|found| &found.records);
+    let text = |key| proven.and_then(|records| RecordUsability::from_record(records, key).text());
+    let path = text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirror::parse(value).ok()).map(|mirror| mirror.path);
+    CardReference {
+        sha256: digests.digest_of(bytes).hex(),
+        cid: text(RecordKey::CidAgentcard).map(str::to_owned),
         path: path.filter(|path| !path.is_empty()).map(|path| path.to_string()),
         bytes: bytes.len() as u64,
     }
 }
 
-fn anchor(reporter: &Reporter<'_>, evidence: &Evidence, reading: &Reading) -> Anchor {
-    let found = evidence.found();
-    Anchor {
+fn anchor(reporter: &VerdictContext<'_>, evidence: &ResolutionEvidence, reading: &NameReading) -> ChainAnchor {
+    let found = evidence.resolved_records();
+    ChainAnchor {
         world: reporter.world.to_owned(),
         chain: format!("eip155:{}", reporter.chain_id),
         block: AnchorBlock {
@@ -225,7 +235,7 @@ fn anchor(reporter: &Reporter<'_>, evidence: &Evidence, reading: &Reading) -> An
     }
 }
 
-/// SHA-256 over the RFC 8785 form of the records; see [`Anchor::records_digest`].
+/// SHA-256 over the RFC 8785 form of the records; see [`ChainAnchor::records_digest`].
 pub fn records_digest(records: &RecordSet) -> String {
     canonical_digest(&record_values(records, usize::MAX))
 }
@@ -236,20 +246,20 @@ fn record_values(records: &RecordSet, longest: usize) -> Value {
 }
 
 /// A record as JSON: text, `0x` hex if it is not UTF-8, null if it is not set.
-fn record_value(record: &Record, longest: usize) -> Value {
+fn record_value(record: &TextRecord, longest: usize) -> Value {
     match record {
-        Record::Absent => Value::Null,
-        Record::Text(text) if text.len() > longest => {
+        TextRecord::Absent => Value::Null,
+        TextRecord::Text(text) if text.len() > longest => {
             json!(format!("{}… ({} bytes)", &text[..text.floor_char_boundary(longest)], text.len()))
         }
-        Record::Text(text) => json!(text),
-        Record::NotUtf8(bytes) => json!(hex::encode_prefixed(&bytes[..bytes.len().min(longest)])),
+        TextRecord::Text(text) => json!(text),
+        TextRecord::NotUtf8(bytes) => json!(hex::encode_prefixed(&bytes[..bytes.len().min(longest)])),
     }
 }
 
 /// The payment records as JSON: the value, null if it is not set, or an object with the cause if it is unusable.
-fn payment_values(published: &Published) -> Value {
-    let PaymentRecords { addresses, endpoints, .. } = published.settled();
+fn payment_values(published: &PublishedPayments) -> Value {
+    let PaymentRecords { addresses, endpoints, .. } = published.settled_records();
     let address = |(coin, record): (&CoinType, &AddressRecord)| {
         let value = match record {
             AddressRecord::Absent => Value::Null,
@@ -272,12 +282,16 @@ fn payment_values(published: &Published) -> Value {
     })
 }
 
-fn profile_used(profile: &Profile, policy: &Policy, near_misses: Vec<NearMiss>) -> ProfileUsed {
+fn profile_used(
+    profile: &ConformanceProfile,
+    policy: &JudgementPolicy,
+    near_misses: Vec<ProfileNearMiss>,
+) -> AppliedProfile {
     let manifests = profile
         .manifests()
-        .map(|manifest| Pinned { id: manifest.id().to_owned(), digest: manifest.digest().to_string() })
+        .map(|manifest| PinnedDocument { id: manifest.id().to_owned(), digest: manifest.digest().to_string() })
         .collect();
-    ProfileUsed {
+    AppliedProfile {
         id: profile.id().to_owned(),
         depth: policy.depth,
         digest: profile.digest().to_string(),
@@ -286,24 +300,24 @@ fn profile_used(profile: &Profile, policy: &Policy, near_misses: Vec<NearMiss>) 
     }
 }
 
-pub(crate) fn freshness(state: State, now: Timestamp, failures: u32) -> Freshness {
+pub(crate) fn freshness(state: TrustState, now: Timestamp, failures: u32) -> Freshness {
     let fresh = fresh_for(state, failures);
     let until = SignedDuration::try_from(fresh).ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now);
     Freshness {
         checked_at: now,
         fresh_until: until,
-        retry_after: (state == State::Indeterminate).then_some(fresh.as_secs()),
+        retry_after: (state == TrustState::Indeterminate).then_some(fresh.as_secs()),
         confirmed: None,
-        served: Served::Fresh,
+        served: VerdictCopyKind::Fresh,
     }
 }
 
-fn steps(judgement: &Judgement, run: &Run, policy: &Policy) -> Vec<StepReport> {
-    let parallel = in_parallel(run, policy);
-    let report = |(step, status): (&Step, &Status)| StepReport {
+fn steps(judgement: &EvidenceJudgement, run: &ResolutionRun, policy: &JudgementPolicy) -> Vec<StepReport> {
+    let parallel = parallel_steps(run, policy);
+    let report = |(step, status): (&ResolutionStep, &StepStatus)| StepReport {
         step: *step,
         status: *status,
-        evidence: beside(step_evidence(*step, run, judgement), *step, &parallel),
+        evidence: with_parallel_steps(step_evidence(*step, run, judgement), *step, &parallel),
         ms: run.milliseconds.get(step).copied().unwrap_or(0),
     };
     judgement.steps.iter().map(report).collect()
@@ -314,81 +328,81 @@ pub const IN_PARALLEL_WITH: &str = "in_parallel_with";
 
 /// The steps that ran in parallel, if there were several. With a raw CID, IPFS waits for the URL's bytes unless all
 /// sources must answer.
-fn in_parallel(run: &Run, policy: &Policy) -> Vec<Step> {
+fn parallel_steps(run: &ResolutionRun, policy: &JudgementPolicy) -> Vec<ResolutionStep> {
     let evidence = &run.evidence;
-    let Some(found) = evidence.found() else { return Vec::new() };
-    let waits = Targets::of(&found.records).waits_for_url(policy.require_all_sources);
+    let Some(found) = evidence.resolved_records() else { return Vec::new() };
+    let waits = CardLocations::from_records(&found.records).waits_for_url(policy.require_all_sources);
     let fetched = run.content_fetched_at.is_none();
     let asked = [
-        (Step::FetchHttps, fetched && !matches!(evidence.https, Source::NotAsked)),
-        (Step::FetchIpfs, fetched && !waits && !matches!(evidence.ipfs, IpfsOutcome::NotAsked)),
+        (ResolutionStep::FetchHttps, fetched && !matches!(evidence.https, HttpsOutcome::NotAsked)),
+        (ResolutionStep::FetchIpfs, fetched && !waits && !matches!(evidence.ipfs, IpfsOutcome::NotAsked)),
         (
-            Step::Binding,
+            ResolutionStep::Binding,
             evidence.links.is_some() || matches!(evidence.owner, OwnerEvidence::Failed(_) | OwnerEvidence::Read(_)),
         ),
     ];
-    let steps: Vec<Step> = asked.into_iter().filter(|(_, asked)| *asked).map(|(step, _)| step).collect();
+    let steps: Vec<ResolutionStep> = asked.into_iter().filter(|(_, asked)| *asked).map(|(step, _)| step).collect();
     if steps.len() > 1 { steps } else { Vec::new() }
 }
 
 /// Adds the steps that ran in parallel to the evidence of `step`.
-fn beside(mut evidence: Value, step: Step, parallel: &[Step]) -> Value {
+fn with_parallel_steps(mut evidence: Value, step: ResolutionStep, parallel: &[ResolutionStep]) -> Value {
     if parallel.contains(&step) {
         evidence[IN_PARALLEL_WITH] = parallel.iter().filter(|other| **other != step).map(|step| step.slug()).collect();
     }
     evidence
 }
 
-fn step_evidence(step: Step, run: &Run, judgement: &Judgement) -> Value {
+fn step_evidence(step: ResolutionStep, run: &ResolutionRun, judgement: &EvidenceJudgement) -> Value {
     let evidence = &run.evidence;
     let card = judgement.card.as_ref();
     match step {
-        Step::Name => json!({"input": evidence.name.as_str(), "normalized": evidence.name.as_str()}),
-        Step::Records => records_evidence(evidence),
-        Step::FetchHttps => https_evidence(run, &judgement.digests),
-        Step::FetchIpfs => ipfs_evidence(evidence, &judgement.digests),
-        Step::Integrity => json!({"proven": judgement.content_is_proven}),
-        Step::Card => evidence.card_bytes().map_or_else(
+        ResolutionStep::Name => json!({"input": evidence.name.as_str(), "normalized": evidence.name.as_str()}),
+        ResolutionStep::Records => records_evidence(evidence),
+        ResolutionStep::FetchHttps => https_evidence(run, &judgement.digests),
+        ResolutionStep::FetchIpfs => ipfs_evidence(evidence, &judgement.digests),
+        ResolutionStep::Integrity => json!({"proven": judgement.content_is_proven}),
+        ResolutionStep::Card => evidence.card_bytes().map_or_else(
             || json!({}),
             |bytes| {
                 json!({
-                    "sha256": judgement.digests.of(bytes).to_string(),
+                    "sha256": judgement.digests.digest_of(bytes).to_string(),
                     "bytes": bytes.len(),
                     "from": card_origin(evidence),
-                    "owner": card.and_then(Card::owner),
-                    "license": card.and_then(|card| card.text("/license")).map(|text| Licence::of(text).as_str()),
+                    "owner": card.and_then(AgentCard::owner),
+                    "license": card.and_then(|card| card.text("/license")).map(|text| LicenceClarity::classify(text).as_str()),
                 })
             },
         ),
-        Step::Binding => match (card, &evidence.links) {
+        ResolutionStep::Binding => match (card, &evidence.links) {
             (None, _) => json!({}),
             (Some(_), None) => json!({"owner": owner_evidence(evidence)}),
             (Some(card), Some(links)) => {
-                let url = evidence.found().and_then(|found| found.records.text(Key::Agentcard));
-                let links = check::links::links(links, &evidence.name, card, url);
+                let url = evidence.resolved_records().and_then(|found| found.records.text(RecordKey::Agentcard));
+                let links = check::links::compare_links(links, &evidence.name, card, url);
                 json!({"owner": owner_evidence(evidence), "links": links})
             }
         },
-        Step::Entry => card.map_or_else(|| json!({}), |card| json!({"entry": card.entry()})),
-        Step::Verbs => card.map_or_else(
+        ResolutionStep::Entry => card.map_or_else(|| json!({}), |card| json!({"entry": card.entry()})),
+        ResolutionStep::Verbs => card.map_or_else(
             || json!({}),
             |card| {
                 json!({
                     "class": card.class(),
                     "implements": card.verbs().collect::<Vec<_>>(),
-                    "request": card.schema(Side::Request),
-                    "receipt": card.schema(Side::Receipt),
+                    "request": card.schema(SchemaSide::Request),
+                    "receipt": card.schema(SchemaSide::Receipt),
                 })
             },
         ),
-        Step::Schemas => schemas_evidence(evidence, card),
-        Step::Continuity => continuity_evidence(evidence),
-        Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Request | Step::Receipt => json!({}),
+        ResolutionStep::Schemas => schemas_evidence(evidence, card),
+        ResolutionStep::Continuity => continuity_evidence(evidence),
+        ResolutionStep::Document | ResolutionStep::Discovery | ResolutionStep::Signature | ResolutionStep::Payment | ResolutionStep::Request | ResolutionStep::Receipt => json!({}),
     }
 }
 
 /// The source of the judged card (CL-59).
-fn card_origin(evidence: &Evidence) -> &'static str {
+fn card_origin(evidence: &ResolutionEvidence) -> &'static str {
     if evidence.ipfs.bytes().is_some() {
         "cl.cid.agentcard"
     } else if evidence.https.bytes().is_some() {
@@ -399,11 +413,11 @@ fn card_origin(evidence: &Evidence) -> &'static str {
 }
 
 /// The holder of a name as JSON.
-fn holder_value(holder: Holder) -> Value {
+fn holder_value(holder: NameHolder) -> Value {
     match holder {
-        Holder::Nobody => Value::Null,
-        Holder::Address(holder) => json!(holder.to_string()),
-        Holder::Unreadable { unreadable } => json!({"unreadable": unreadable.to_string()}),
+        NameHolder::Nobody => Value::Null,
+        NameHolder::Address(holder) => json!(holder.to_string()),
+        NameHolder::Unreadable { unreadable } => json!({"unreadable": unreadable.to_string()}),
     }
 }
 
@@ -412,19 +426,19 @@ fn expiry_value(expiry: Option<Timestamp>) -> Value {
 }
 
 /// The variant of an answer as JSON.
-fn answer_value(answer: &Answer) -> Value {
+fn answer_value(answer: &EnsAnswer) -> Value {
     json!(match answer {
-        Answer::Unregistered => "not registered",
-        Answer::NoResolver(_) => "no resolver",
-        Answer::Records(_) => "records",
+        EnsAnswer::Unregistered => "not registered",
+        EnsAnswer::NoResolver(_) => "no resolver",
+        EnsAnswer::Records(_) => "records",
     })
 }
 
-fn records_evidence(evidence: &Evidence) -> Value {
+fn records_evidence(evidence: &ResolutionEvidence) -> Value {
     let reading = match &evidence.reading {
         Ok(reading) => reading,
-        Err(ChainError::Disagree(answers)) => return json!({"said": by_endpoint(answers, "said")}),
-        Err(ChainError::Unproven(causes)) => return json!({"unproven": by_endpoint(causes, "cause")}),
+        Err(ChainError::Disagree(answers)) => return json!({"said": group_by_endpoint(answers, "said")}),
+        Err(ChainError::Unproven(causes)) => return json!({"unproven": group_by_endpoint(causes, "cause")}),
         Err(error) => return json!({"error": error.to_string()}),
     };
     let mut value = json!({
@@ -439,28 +453,30 @@ fn records_evidence(evidence: &Evidence) -> Value {
         },
     });
     let answer = match &reading.answer {
-        Answer::Unregistered | Answer::NoResolver(_) => json!({"answer": answer_value(&reading.answer)}),
-        Answer::Records(found) => json!({
+        EnsAnswer::Unregistered | EnsAnswer::NoResolver(_) => {
+            json!({"answer": answer_value(&reading.answer)})
+        }
+        EnsAnswer::Records(found) => json!({
             "answer": answer_value(&reading.answer),
             "resolver": found.resolver.to_string(),
             "records": record_values(&found.records, MAX_RECORD_BYTES),
         }),
     };
-    if let Some(published) = Published::of(reading) {
+    if let Some(published) = PublishedPayments::from_reading(reading) {
         extend(&mut value, payment_values(&published));
-        let pending: Vec<String> = published.pending().collect();
+        let pending: Vec<String> = published.pending_records().collect();
         if !pending.is_empty() {
             value["payment_pending"] = json!(pending);
         }
     }
-    if reading.proof.grade != Grade::SingleRpc {
+    if reading.proof.grade != ProofGrade::SingleRpc {
         value["agreed_by"] = json!(reading.endpoints);
     }
     if !reading.contradicted_by.is_empty() {
-        value["contradicted_by"] = by_endpoint(&reading.contradicted_by, "said");
+        value["contradicted_by"] = group_by_endpoint(&reading.contradicted_by, "said");
     }
     if !reading.failed_endpoints.is_empty() {
-        value["failed_endpoints"] = by_endpoint(&reading.failed_endpoints, "cause");
+        value["failed_endpoints"] = group_by_endpoint(&reading.failed_endpoints, "cause");
     }
     extend(&mut value, answer);
     value
@@ -473,43 +489,43 @@ fn extend(value: &mut Value, more: Value) {
 }
 
 /// Messages grouped by endpoint label, under `member`.
-fn by_endpoint(words: &[(String, String)], member: &str) -> Value {
+fn group_by_endpoint(words: &[(String, String)], member: &str) -> Value {
     words.iter().map(|(label, word)| json!({"endpoint": label, member: word})).collect()
 }
 
-fn https_evidence(run: &Run, digests: &Digests) -> Value {
+fn https_evidence(run: &ResolutionRun, digests: &SourceDigests) -> Value {
     match &run.evidence.https {
-        Source::NotAsked => json!({"asked": false}),
-        Source::Body { bytes, url } => {
-            let mut value = json!({"url": url, "bytes": bytes.len(), "sha256": digests.of(bytes).to_string()});
+        HttpsOutcome::NotAsked => json!({"asked": false}),
+        HttpsOutcome::Body { bytes, url } => {
+            let mut value = json!({"url": url, "bytes": bytes.len(), "sha256": digests.digest_of(bytes).to_string()});
             if let Some(fetched_at) = run.content_fetched_at {
                 value["fetched_at"] = json!(fetched_at.to_string());
             }
             value
         }
-        Source::Unavailable(cause) => json!({"unavailable": cause}),
-        Source::Forbidden(cause) => json!({"forbidden": cause}),
-        Source::Oversize(limit) => json!({"limit": limit}),
+        HttpsOutcome::Unavailable(cause) => json!({"unavailable": cause}),
+        HttpsOutcome::Forbidden(cause) => json!({"forbidden": cause}),
+        HttpsOutcome::Oversize(limit) => json!({"limit": limit}),
     }
 }
 
-fn ipfs_evidence(evidence: &Evidence, digests: &Digests) -> Value {
+fn ipfs_evidence(evidence: &ResolutionEvidence, digests: &SourceDigests) -> Value {
     let mut value = match &evidence.ipfs {
         IpfsOutcome::NotAsked => json!({"asked": false}),
         IpfsOutcome::Proven { bytes, by, blocks } => json!({
-            "bytes": bytes.len(), "sha256": digests.of(bytes).to_string(), "blocks": blocks,
+            "bytes": bytes.len(), "sha256": digests.digest_of(bytes).to_string(), "blocks": blocks,
             "proven_by": match by {
-                ProvenBy::Gateway => "blocks of gateways",
-                ProvenBy::BytesInHand => "bytes in hand",
-                ProvenBy::EarlierRun => "blocks of an earlier run",
+                ContentProofSource::Gateway => "blocks of gateways",
+                ContentProofSource::BytesInHand => "bytes in hand",
+                ContentProofSource::EarlierRun => "blocks of an earlier run",
             },
         }),
-        IpfsOutcome::Refuted(refuted) => match refuted.proves() {
-            Refutation::PathMissing => json!({"path_missing": refuted.to_string()}),
-            Refutation::NotFile => json!({"not_a_file": true}),
-            Refutation::Invalid => json!({"invalid": refuted.class(), "detail": refuted.to_string()}),
-            Refutation::HashForbidden => json!({"hash_forbidden": refuted.to_string()}),
-            Refutation::Oversize { limit } => json!({"limit": limit}),
+        IpfsOutcome::Refuted(refuted) => match refuted.refutation() {
+            ContentRefutation::PathMissing => json!({"path_missing": refuted.to_string()}),
+            ContentRefutation::NotFile => json!({"not_a_file": true}),
+            ContentRefutation::Invalid => json!({"invalid": refuted.error_class(), "detail": refuted.to_string()}),
+            ContentRefutation::HashForbidden => json!({"hash_forbidden": refuted.to_string()}),
+            ContentRefutation::Oversize { limit } => json!({"limit": limit}),
         },
         IpfsOutcome::Unproven(causes) => {
             json!({"gateways": causes.iter().map(|(g, c)| json!({"gateway": g, "cause": c})).collect::<Vec<_>>()})
@@ -521,7 +537,7 @@ fn ipfs_evidence(evidence: &Evidence, digests: &Digests) -> Value {
     value
 }
 
-fn owner_evidence(evidence: &Evidence) -> Value {
+fn owner_evidence(evidence: &ResolutionEvidence) -> Value {
     match &evidence.owner {
         OwnerEvidence::NotAsked => json!({"asked": false}),
         OwnerEvidence::NotAName(cause) => json!({"proven": false, "cause": cause}),
@@ -534,9 +550,9 @@ fn owner_evidence(evidence: &Evidence) -> Value {
     }
 }
 
-fn schemas_evidence(evidence: &Evidence, card: Option<&Card>) -> Value {
+fn schemas_evidence(evidence: &ResolutionEvidence, card: Option<&AgentCard>) -> Value {
     let (Some(schemas), Some(card)) = (&evidence.schemas, card) else { return json!({"asked": false}) };
-    let one = |side, bound: &SchemaAnswers| {
+    let one = |side, bound: &SchemaResponses| {
         json!({
             "canonical": card.schema(side),
             "sha256": bound.canonical.as_ref().ok().map(|served| served.digest().to_string()),
@@ -544,10 +560,10 @@ fn schemas_evidence(evidence: &Evidence, card: Option<&Card>) -> Value {
             "mirror": card.schema_mirror(side),
         })
     };
-    json!({"request": one(Side::Request, &schemas.request), "receipt": one(Side::Receipt, &schemas.receipt)})
+    json!({"request": one(SchemaSide::Request, &schemas.request), "receipt": one(SchemaSide::Receipt, &schemas.receipt)})
 }
 
-fn continuity_evidence(evidence: &Evidence) -> Value {
+fn continuity_evidence(evidence: &ResolutionEvidence) -> Value {
     let Some(history) = evidence.continuity.history() else {
         return evidence.continuity.store_failure().map_or_else(|| json!({}), |cause| json!({"unavailable": cause}));
     };

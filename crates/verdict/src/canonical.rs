@@ -14,22 +14,23 @@ const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 ///
 /// # Errors
 /// As for [`serde_json::to_vec`]. Raw JSON is rejected, because it may not be canonical.
-pub fn form(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
-    form_without(value, &[])
+pub fn canonical_json(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    canonical_json_without(value, &[])
 }
 
 /// The RFC 8785 form of `value` without the members at these paths. A path lists member names and skips arrays.
-pub(crate) fn form_without(value: &impl Serialize, omitted: &[&[&str]]) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn canonical_json_without(value: &impl Serialize, omitted: &[&[&str]]) -> serde_json::Result<Vec<u8>> {
     let text = RefCell::new(Vec::with_capacity(4096));
-    let layout = Layout { text: &text, omitted, path: Vec::new(), objects: Vec::new(), members: Vec::new() };
-    value.serialize(&mut Serializer::with_formatter(Text(&text), layout))?;
+    let layout =
+        CanonicalFormatter { text: &text, omitted, path: Vec::new(), objects: Vec::new(), members: Vec::new() };
+    value.serialize(&mut Serializer::with_formatter(CanonicalOutput(&text), layout))?;
     Ok(text.into_inner())
 }
 
-/// The output, which the serializer shares with its [`Layout`].
-struct Text<'t>(&'t RefCell<Vec<u8>>);
+/// The output, which the serializer shares with its [`CanonicalFormatter`].
+struct CanonicalOutput<'t>(&'t RefCell<Vec<u8>>);
 
-impl io::Write for Text<'_> {
+impl io::Write for CanonicalOutput<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.borrow_mut().extend_from_slice(bytes);
@@ -42,7 +43,7 @@ impl io::Write for Text<'_> {
 }
 
 /// Formats numbers like ECMAScript, and sorts the members of each object when the object ends.
-struct Layout<'t> {
+struct CanonicalFormatter<'t> {
     text: &'t RefCell<Vec<u8>>,
     omitted: &'t [&'t [&'t str]],
     /// Names of the members around the current position, outermost first.
@@ -50,16 +51,16 @@ struct Layout<'t> {
     /// For each object around the current position, the index of its first member in `members`.
     objects: Vec<usize>,
     /// The complete members of these objects.
-    members: Vec<Member>,
+    members: Vec<MemberSpan>,
 }
 
 /// The position of a member in the text. `name` excludes the quotes.
-struct Member {
+struct MemberSpan {
     name: Range<usize>,
     end: usize,
 }
 
-impl Layout<'_> {
+impl CanonicalFormatter<'_> {
     /// Whether the innermost object has no member yet.
     fn is_empty(&self) -> bool {
         self.objects.last() == Some(&self.members.len())
@@ -71,7 +72,7 @@ impl Layout<'_> {
     }
 }
 
-impl Formatter for Layout<'_> {
+impl Formatter for CanonicalFormatter<'_> {
     #[inline]
     fn write_i64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: i64) -> io::Result<()> {
         if value.unsigned_abs() > MAX_SAFE_INTEGER {
@@ -139,7 +140,7 @@ impl Formatter for Layout<'_> {
             let comma = usize::from(!self.is_empty());
             text.truncate(name.start - 1 - comma);
         } else {
-            self.members.push(Member { name, end: text.len() });
+            self.members.push(MemberSpan { name, end: text.len() });
         }
         Ok(())
     }
@@ -153,10 +154,10 @@ impl Formatter for Layout<'_> {
 }
 
 /// Sorts the members at the end of `text` by the UTF-16 code units of their names. Plain names are compared as bytes.
-fn sort(text: &mut Vec<u8>, members: &mut [Member]) {
-    let name = |member: &Member| &text[member.name.clone()];
+fn sort(text: &mut Vec<u8>, members: &mut [MemberSpan]) {
+    let name = |member: &MemberSpan| &text[member.name.clone()];
     let Some(start) = members.first().map(|first| first.name.start - 1) else { return };
-    let is_plain = |member: &Member| name(member).is_ascii() && !name(member).contains(&b'\\');
+    let is_plain = |member: &MemberSpan| name(member).is_ascii() && !name(member).contains(&b'\\');
     if !members.iter().all(is_plain) {
         members.sort_by_cached_key(|member| units(&text[member.name.start - 1..=member.name.end]));
     } else if members.is_sorted_by_key(name) {
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     fn formed(value: &impl Serialize) -> String {
-        String::from_utf8(form(value).expect("it has a form")).expect("UTF-8")
+        String::from_utf8(canonical_json(value).expect("it has a form")).expect("UTF-8")
     }
 
     /// RFC 8785, sections 3.2.2 and 3.2.3.
@@ -239,7 +240,7 @@ mod tests {
     #[test]
     fn members_are_omitted_only_at_their_path() {
         let value = json!({"a": 1, "b": {"a": 2, "c": {"a": 3}, "d": 4}, "e": 5});
-        let omitting = |paths: &[&[&str]]| String::from_utf8(form_without(&value, paths).expect("a form"));
+        let omitting = |paths: &[&[&str]]| String::from_utf8(canonical_json_without(&value, paths).expect("a form"));
         assert_eq!(omitting(&[&["a"]]), Ok(r#"{"b":{"a":2,"c":{"a":3},"d":4},"e":5}"#.to_owned()));
         assert_eq!(omitting(&[&["b", "a"], &["b", "d"], &["e"]]), Ok(r#"{"a":1,"b":{"c":{"a":3}}}"#.to_owned()));
         assert_eq!(omitting(&[&["a"], &["b"], &["e"]]), Ok("{}".to_owned()));
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn raw_json_is_rejected() {
         let raw = serde_json::value::to_raw_value(&json!({"b": 1, "a": 2})).expect("JSON");
-        assert!(form(&raw).is_err());
+        assert!(canonical_json(&raw).is_err());
     }
 
     fn value() -> impl Strategy<Value = Value> {

@@ -1,7 +1,7 @@
 //! The Agent-Card as a document: strict JSON with accessors for the members that rules use.
 //!
-//! A [`Card`] is known only to be one JSON object. [`crate::check`] judges the presence and content of its members.
-//! Every accessor returns `None` for a member that is missing or of another type.
+//! A [`AgentCard`] is known only to be one JSON object. [`crate::check`] judges the presence and content of its
+//! members. Every accessor returns `None` for a member that is missing or of another type.
 
 use std::sync::OnceLock;
 
@@ -9,37 +9,37 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use clresolve_core::json::{self, JsonError, Limits, pointer};
+use clresolve_core::json::{self, JsonError, JsonLimits, pointer};
 use clresolve_core::reason::Reason;
 
 /// One JSON object as the publisher served it.
 #[derive(Clone, Debug)]
-pub struct Card {
+pub struct AgentCard {
     document: Value,
     /// Forbidden content in the card's texts. No profile changes the result, and the search is the most expensive one
     /// in a card, so it is cached.
     texts: OnceLock<Vec<Reason>>,
 }
 
-impl PartialEq for Card {
+impl PartialEq for AgentCard {
     fn eq(&self, other: &Self) -> bool {
         self.document == other.document
     }
 }
 
-impl Card {
+impl AgentCard {
     /// Parses the bytes of a card as received.
     ///
     /// # Errors
-    /// [`JsonError`] unless the bytes are one strict JSON object within [`Limits::CARD`]. [`JsonError::reason`]
+    /// [`JsonError`] unless the bytes are one strict JSON object within [`JsonLimits::CARD`]. [`JsonError::reason`]
     /// converts the error into a reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
-        let document = json::parse(bytes, Limits::CARD)?;
+        let document = json::parse(bytes, JsonLimits::CARD)?;
         Ok(Self { document, texts: OnceLock::new() })
     }
 
     /// A previously parsed card of which some members were removed.
-    pub fn reduced(document: Value) -> Self {
+    pub fn from_reduced(document: Value) -> Self {
         Self { document, texts: OnceLock::new() }
     }
 
@@ -49,7 +49,7 @@ impl Card {
     }
 
     /// The result of `search` over the document; it runs only once.
-    pub(crate) fn found_in_texts(&self, search: impl FnOnce(&Value) -> Vec<Reason>) -> &[Reason] {
+    pub(crate) fn cached_text_findings(&self, search: impl FnOnce(&Value) -> Vec<Reason>) -> &[Reason] {
         self.texts.get_or_init(|| search(&self.document))
     }
 
@@ -64,13 +64,13 @@ impl Card {
     }
 
     /// The value at a JSON Pointer, of any type.
-    pub fn at(&self, pointer: &str) -> Option<&Value> {
+    pub fn value_at(&self, pointer: &str) -> Option<&Value> {
         pointer::find(&self.document, pointer)
     }
 
     /// The string at a JSON Pointer, unless it is blank.
     pub fn text(&self, pointer: &str) -> Option<&str> {
-        self.at(pointer).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+        self.value_at(pointer).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
     }
 
     /// The text of `id`.
@@ -115,7 +115,7 @@ impl Card {
 
     /// `implements[0]`, if it is a string: the primary verb (CL-11).
     pub fn primary_verb(&self) -> Option<&str> {
-        self.at("/implements/0").and_then(Value::as_str)
+        self.value_at("/implements/0").and_then(Value::as_str)
     }
 
     /// The strings of `networks`.
@@ -124,12 +124,12 @@ impl Card {
     }
 
     /// The text of `schemas.request` or `schemas.receipt`.
-    pub fn schema(&self, side: Side) -> Option<&str> {
+    pub fn schema(&self, side: SchemaSide) -> Option<&str> {
         self.text(side.schema_pointer())
     }
 
     /// The text of `schemas_mirror.request` or `schemas_mirror.receipt`.
-    pub fn schema_mirror(&self, side: Side) -> Option<&str> {
+    pub fn schema_mirror(&self, side: SchemaSide) -> Option<&str> {
         self.text(side.mirror_pointer())
     }
 
@@ -141,7 +141,7 @@ impl Card {
 
 /// Parses an RFC 3339 date-time. A leap second counts as the second before it, and digits below the nanosecond are
 /// dropped.
-pub fn instant(text: &str) -> Option<Timestamp> {
+pub fn parse_instant(text: &str) -> Option<Timestamp> {
     const SECONDS: usize = "2025-11-22T00:00:00".len();
     let shape = |text: &str, shape: &str| {
         text.len() == shape.len()
@@ -167,14 +167,14 @@ pub fn instant(text: &str) -> Option<Timestamp> {
 /// The two schemas of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum SchemaSide {
     /// The message that a caller sends.
     Request,
     /// The message that the agent returns.
     Receipt,
 }
 
-impl Side {
+impl SchemaSide {
     /// Both sides.
     pub const ALL: [Self; 2] = [Self::Request, Self::Receipt];
 
@@ -197,18 +197,18 @@ impl Side {
 
 #[cfg(test)]
 mod tests {
-    use clresolve_core::reason::Code;
+    use clresolve_core::reason::ReasonCode;
 
     use super::*;
 
     #[test]
     fn the_texts_of_a_card_are_searched_once() {
-        let card = Card::parse(b"{}").expect("an object");
+        let card = AgentCard::parse(b"{}").expect("an object");
         let searches = std::cell::Cell::new(0);
         for _ in 0..2 {
-            let found = card.found_in_texts(|_| {
+            let found = card.cached_text_findings(|_| {
                 searches.set(searches.get() + 1);
-                vec![Reason::new(Code::SecretInCard)]
+                vec![Reason::new(ReasonCode::SecretInCard)]
             });
             assert_eq!(found.len(), 1);
         }
@@ -217,11 +217,12 @@ mod tests {
 
     #[test]
     fn accessors_return_none_for_missing_blank_or_mistyped_members() {
-        let card = Card::parse(br#"{"id":"a","ens":" ","owner":5,"implements":["x",1,"y"],"schemas":{"request":"u"}}"#)
-            .expect("strict JSON");
+        let card =
+            AgentCard::parse(br#"{"id":"a","ens":" ","owner":5,"implements":["x",1,"y"],"schemas":{"request":"u"}}"#)
+                .expect("strict JSON");
         assert_eq!((card.id(), card.ens(), card.owner(), card.class()), (Some("a"), None, None, None));
         assert_eq!(card.verbs().collect::<Vec<_>>(), ["x", "y"]);
         assert_eq!(card.primary_verb(), Some("x"));
-        assert_eq!((card.schema(Side::Request), card.schema(Side::Receipt)), (Some("u"), None));
+        assert_eq!((card.schema(SchemaSide::Request), card.schema(SchemaSide::Receipt)), (Some("u"), None));
     }
 }

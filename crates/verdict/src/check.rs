@@ -17,23 +17,23 @@ pub mod verbs;
 
 use std::collections::BTreeMap;
 
-pub use self::findings::{Findings, MAX_REASONS_PER_CODE};
-use self::integrity::{Digests, Integrity};
-use self::schemas::KnownBytes;
-use crate::card::Card;
-use crate::evidence::{Evidence, IpfsOutcome, ProvenBy, Source};
-use crate::profile::Profile;
-use crate::verdict::{Depth, Status};
+pub use self::findings::{MAX_REASONS_PER_CODE, ReasonCollector};
+use self::integrity::{IntegrityFindings, SourceDigests};
+use self::schemas::SchemaBytesSource;
+use crate::card::AgentCard;
+use crate::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, ResolutionEvidence};
+use crate::profile::ConformanceProfile;
+use crate::verdict::{ResolutionDepth, StepStatus};
 use clresolve_core::json::JsonError;
 use clresolve_core::reason;
-use clresolve_core::reason::{Code, Effect, Reason, Step};
-use clresolve_core::state::State;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, ResolutionStep};
+use clresolve_core::state::TrustState;
 
 /// What the operator requires of a judgement beyond the profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+pub struct JudgementPolicy {
     /// The depth of the resolution.
-    pub depth: Depth,
+    pub depth: ResolutionDepth,
     /// Whether both sources of the card must answer.
     pub require_all_sources: bool,
     /// Owners whose commons cards are accepted (CL-58); empty accepts all.
@@ -43,135 +43,155 @@ pub struct Policy {
     pub record_rest: u64,
     /// Codes whose findings are dropped. Tests use this to show that each code matters.
     #[cfg(feature = "unstable")]
-    pub without: Vec<Code>,
+    pub without: Vec<ReasonCode>,
 }
 
-impl Policy {
+impl JudgementPolicy {
     /// Whether findings of this code are dropped.
     #[cfg(feature = "unstable")]
-    pub(crate) fn drops(&self, code: Code) -> bool {
+    pub(crate) fn drops(&self, code: ReasonCode) -> bool {
         self.without.contains(&code)
     }
 
     /// No findings are dropped outside of tests.
     #[cfg(not(feature = "unstable"))]
-    pub(crate) const fn drops(&self, _: Code) -> bool {
+    pub(crate) const fn drops(&self, _: ReasonCode) -> bool {
         false
     }
 }
 
 /// The result of the checks.
 #[derive(Clone, Debug)]
-pub struct Judgement {
+pub struct EvidenceJudgement {
     /// The state.
-    pub state: State,
+    pub state: TrustState,
     /// Every reason, sorted.
     pub reasons: Vec<Reason>,
     /// The status of each step.
-    pub steps: BTreeMap<Step, Status>,
+    pub steps: BTreeMap<ResolutionStep, StepStatus>,
     /// The card, if the judged bytes are one.
-    pub card: Option<Card>,
+    pub card: Option<AgentCard>,
     /// Whether the judged bytes match both the CID and the checksum.
     pub content_is_proven: bool,
     /// The digests of the sources.
-    pub(crate) digests: Digests,
+    pub(crate) digests: SourceDigests,
 }
 
 /// The credentials in a card of any system: each reason gives the location and the kind, never the credential.
-pub fn secrets(card: &Card) -> Vec<Reason> {
-    let mut found = Findings::default();
+pub fn find_secrets(card: &AgentCard) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
     content::scan(card, &mut found);
-    found.0.retain(|reason| reason.code == Code::SecretInCard);
+    found.0.retain(|reason| reason.code == ReasonCode::SecretInCard);
     found.0
 }
 
 /// Judges evidence under a profile.
-pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
-    judge_with(evidence, evidence.schemas.as_ref().map(KnownBytes::Fetched), profile, policy)
+pub fn judge(
+    evidence: &ResolutionEvidence,
+    profile: &ConformanceProfile,
+    policy: &JudgementPolicy,
+) -> EvidenceJudgement {
+    judge_with(evidence, evidence.schemas.as_ref().map(SchemaBytesSource::Fetched), profile, policy)
 }
 
 /// Judges evidence that a publisher plans. Nothing is fetched: at depth `schemas`, each schema location counts as
 /// serving the bytes that the manifests pin.
-pub fn foresee(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
-    let schemas = (policy.depth == Depth::Schemas).then_some(KnownBytes::AsPinned);
+pub fn judge_planned(
+    evidence: &ResolutionEvidence,
+    profile: &ConformanceProfile,
+    policy: &JudgementPolicy,
+) -> EvidenceJudgement {
+    let schemas = (policy.depth == ResolutionDepth::Schemas).then_some(SchemaBytesSource::AsPinned);
     judge_with(evidence, schemas, profile, policy)
 }
 
 /// Like [`judge`]. If the evidence is not trusted under `profile`, also returns those of `others` under which it is.
-pub(crate) fn judge_beside<'p>(
-    evidence: &Evidence,
-    profile: &Profile,
-    others: impl Iterator<Item = &'p Profile>,
-    policy: &Policy,
-) -> (Judgement, Vec<&'p Profile>) {
-    let prepared = Prepared::of(evidence);
-    let bound = evidence.schemas.as_ref().map(KnownBytes::Fetched);
-    let found = prepared.under(bound, profile, policy);
-    let is_trusted = |other: &&Profile| prepared.under(bound, other, policy).state == State::Trusted;
-    let trusting = if found.state == State::Trusted { Vec::new() } else { others.filter(is_trusted).collect() };
-    (prepared.concluded(found), trusting)
+pub(crate) fn judge_with_near_misses<'p>(
+    evidence: &ResolutionEvidence,
+    profile: &ConformanceProfile,
+    others: impl Iterator<Item = &'p ConformanceProfile>,
+    policy: &JudgementPolicy,
+) -> (EvidenceJudgement, Vec<&'p ConformanceProfile>) {
+    let prepared = PreparedEvidence::from_evidence(evidence);
+    let bound = evidence.schemas.as_ref().map(SchemaBytesSource::Fetched);
+    let found = prepared.judge_under(bound, profile, policy);
+    let is_trusted =
+        |other: &&ConformanceProfile| prepared.judge_under(bound, other, policy).state == TrustState::Trusted;
+    let trusting = if found.state == TrustState::Trusted { Vec::new() } else { others.filter(is_trusted).collect() };
+    (prepared.into_judgement(found), trusting)
 }
 
-fn judge_with(evidence: &Evidence, bound: Option<KnownBytes<'_>>, profile: &Profile, policy: &Policy) -> Judgement {
-    let prepared = Prepared::of(evidence);
-    let found = prepared.under(bound, profile, policy);
-    prepared.concluded(found)
+fn judge_with(
+    evidence: &ResolutionEvidence,
+    bound: Option<SchemaBytesSource<'_>>,
+    profile: &ConformanceProfile,
+    policy: &JudgementPolicy,
+) -> EvidenceJudgement {
+    let prepared = PreparedEvidence::from_evidence(evidence);
+    let found = prepared.judge_under(bound, profile, policy);
+    prepared.into_judgement(found)
 }
 
 /// Evidence with the results that are the same under every profile, so that its bytes are hashed and parsed once.
-struct Prepared<'e> {
-    evidence: &'e Evidence,
-    digests: Digests,
-    integrity: Integrity,
-    card: Option<Result<Card, JsonError>>,
+struct PreparedEvidence<'e> {
+    evidence: &'e ResolutionEvidence,
+    digests: SourceDigests,
+    integrity: IntegrityFindings,
+    card: Option<Result<AgentCard, JsonError>>,
 }
 
 struct ProfileFindings {
-    state: State,
+    state: TrustState,
     reasons: Vec<Reason>,
-    steps: BTreeMap<Step, Status>,
+    steps: BTreeMap<ResolutionStep, StepStatus>,
 }
 
-impl<'e> Prepared<'e> {
-    fn of(evidence: &'e Evidence) -> Self {
-        let card = evidence.card_bytes().map(|bytes| Card::parse(bytes));
-        let digests = Digests::of_sources(evidence);
-        Self { evidence, integrity: integrity::integrity_with(evidence, &digests), digests, card }
+impl<'e> PreparedEvidence<'e> {
+    fn from_evidence(evidence: &'e ResolutionEvidence) -> Self {
+        let card = evidence.card_bytes().map(|bytes| AgentCard::parse(bytes));
+        let digests = SourceDigests::from_sources(evidence);
+        Self { evidence, integrity: integrity::check_integrity_with(evidence, &digests), digests, card }
     }
 
-    fn under(&self, bound: Option<KnownBytes<'_>>, profile: &Profile, policy: &Policy) -> ProfileFindings {
+    fn judge_under(
+        &self,
+        bound: Option<SchemaBytesSource<'_>>,
+        profile: &ConformanceProfile,
+        policy: &JudgementPolicy,
+    ) -> ProfileFindings {
         let evidence = self.evidence;
         let proven = self.integrity.proven;
-        let mut reasons = records::records(evidence, profile);
+        let mut reasons = records::check_records(evidence, profile);
         reasons.extend(self.integrity.reasons.iter().cloned());
         reasons.extend(self.card.as_ref().and_then(|card| card.as_ref().err()).map(JsonError::reason));
         let card = self.card.as_ref().and_then(|card| card.as_ref().ok());
         if let Some(card) = card {
-            reasons.extend(card::card(card, profile));
-            reasons.extend(binding::binding(evidence, card, &policy.allowed_publishers));
-            reasons.extend(entry::entry(card, profile));
-            reasons.extend(verbs::verbs(card, profile));
-            reasons.extend(home::against_record(evidence, card, profile));
-            home::give_way(&mut reasons);
-            mirrors(card, profile, policy.depth, &mut reasons);
+            reasons.extend(card::check_card(card, profile));
+            reasons.extend(binding::check_binding(evidence, card, &policy.allowed_publishers));
+            reasons.extend(entry::check_entry(card, profile));
+            reasons.extend(verbs::check_verbs(card, profile));
+            reasons.extend(home::compare_with_record(evidence, card, profile));
+            home::drop_schema_rejected(&mut reasons);
+            adjust_mirror_reasons(card, profile, policy.depth, &mut reasons);
             reasons.extend(schema_reasons(bound, evidence, card, profile));
         }
-        reasons.extend(continuity::continuity(evidence, card.filter(|_| proven), policy.record_rest));
+        reasons.extend(continuity::check_continuity(evidence, card.filter(|_| proven), policy.record_rest));
         reasons.retain(|reason| !policy.drops(reason.code));
-        let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
+        let mut reasons: Vec<Reason> =
+            reasons.into_iter().map(|reason| assign_effect(reason, profile, policy)).collect();
         reason::sort(&mut reasons);
         reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));
-        let reached = Reached {
+        let reached = InputAvailability {
             proven_content: proven,
             card: card.is_some(),
-            schemas: policy.depth == Depth::Schemas && bound.is_some(),
+            schemas: policy.depth == ResolutionDepth::Schemas && bound.is_some(),
         };
         let steps = statuses(evidence, &reached, &reasons, policy);
         ProfileFindings { state: state(&reasons, &steps, policy), reasons, steps }
     }
 
-    fn concluded(self, ProfileFindings { state, reasons, steps }: ProfileFindings) -> Judgement {
-        Judgement {
+    fn into_judgement(self, ProfileFindings { state, reasons, steps }: ProfileFindings) -> EvidenceJudgement {
+        EvidenceJudgement {
             state,
             reasons,
             steps,
@@ -183,56 +203,75 @@ impl<'e> Prepared<'e> {
 }
 
 /// CL-74 and CL-82 concern mirrors that are not fetched. Depth `schemas` fetches them.
-fn mirrors(card: &Card, profile: &Profile, depth: Depth, reasons: &mut Vec<Reason>) {
+fn adjust_mirror_reasons(
+    card: &AgentCard,
+    profile: &ConformanceProfile,
+    depth: ResolutionDepth,
+    reasons: &mut Vec<Reason>,
+) {
     match depth {
-        Depth::Identity => reasons.extend(verbs::unproven_mirrors(card, profile)),
-        Depth::Schemas => reasons.retain(|reason| reason.code != Code::SchemaMirrorUnproven),
+        ResolutionDepth::Identity => reasons.extend(verbs::unproven_mirrors(card, profile)),
+        ResolutionDepth::Schemas => reasons.retain(|reason| reason.code != ReasonCode::SchemaMirrorUnproven),
     }
 }
 
-fn schema_reasons(bound: Option<KnownBytes<'_>>, evidence: &Evidence, card: &Card, profile: &Profile) -> Vec<Reason> {
-    match (bound, evidence.found()) {
-        (Some(bound), Some(found)) => schemas::bound(card, bound, &found.records, profile),
+fn schema_reasons(
+    bound: Option<SchemaBytesSource<'_>>,
+    evidence: &ResolutionEvidence,
+    card: &AgentCard,
+    profile: &ConformanceProfile,
+) -> Vec<Reason> {
+    match (bound, evidence.resolved_records()) {
+        (Some(bound), Some(found)) => schemas::check_bound_schemas(card, bound, &found.records, profile),
         _ => Vec::new(),
     }
 }
 
 /// Assigns the reason's effect according to the profile and the operator's policy.
-fn weigh(mut reason: Reason, profile: &Profile, policy: &Policy) -> Reason {
-    if reason.code == Code::SourceUnavailable && policy.require_all_sources {
-        reason.effect = Effect::Unknown;
+fn assign_effect(mut reason: Reason, profile: &ConformanceProfile, policy: &JudgementPolicy) -> Reason {
+    if reason.code == ReasonCode::SourceUnavailable && policy.require_all_sources {
+        reason.effect = ReasonEffect::Unknown;
         return reason;
     }
-    profile.weigh(reason)
+    profile.assign_effect(reason)
 }
 
 /// The steps that must pass for `trusted`.
-fn required(policy: &Policy) -> Vec<Step> {
-    let mut steps =
-        vec![Step::Name, Step::Records, Step::Integrity, Step::Card, Step::Binding, Step::Entry, Step::Verbs];
+fn required(policy: &JudgementPolicy) -> Vec<ResolutionStep> {
+    let mut steps = vec![
+        ResolutionStep::Name,
+        ResolutionStep::Records,
+        ResolutionStep::Integrity,
+        ResolutionStep::Card,
+        ResolutionStep::Binding,
+        ResolutionStep::Entry,
+        ResolutionStep::Verbs,
+    ];
     if policy.require_all_sources {
-        steps.extend([Step::FetchHttps, Step::FetchIpfs]);
+        steps.extend([ResolutionStep::FetchHttps, ResolutionStep::FetchIpfs]);
     }
-    if policy.depth == Depth::Schemas {
-        steps.push(Step::Schemas);
+    if policy.depth == ResolutionDepth::Schemas {
+        steps.push(ResolutionStep::Schemas);
     }
     steps
 }
 
 /// Precedence: fail, unknown, pass. A required step that did not pass rules out `trusted`.
-fn state(reasons: &[Reason], steps: &BTreeMap<Step, Status>, policy: &Policy) -> State {
+fn state(reasons: &[Reason], steps: &BTreeMap<ResolutionStep, StepStatus>, policy: &JudgementPolicy) -> TrustState {
     let has = |effect| reasons.iter().any(|reason| reason.effect == effect);
-    if has(Effect::Fail) {
-        State::Untrusted
-    } else if has(Effect::Unknown) || required(policy).iter().any(|step| steps.get(step) != Some(&Status::Pass)) {
-        State::Indeterminate
+    if has(ReasonEffect::Fail) {
+        TrustState::Untrusted
+    } else if has(ReasonEffect::Unknown)
+        || required(policy).iter().any(|step| steps.get(step) != Some(&StepStatus::Pass))
+    {
+        TrustState::Indeterminate
     } else {
-        State::Trusted
+        TrustState::Trusted
     }
 }
 
 /// Which inputs were available to the checks.
-struct Reached {
+struct InputAvailability {
     /// The records prove the content's bytes.
     proven_content: bool,
     /// The card was parsed.
@@ -242,53 +281,67 @@ struct Reached {
 }
 
 /// The status of each step: taken from the evidence, and possibly lowered by the step's reasons.
-fn statuses(evidence: &Evidence, reached: &Reached, reasons: &[Reason], policy: &Policy) -> BTreeMap<Step, Status> {
+fn statuses(
+    evidence: &ResolutionEvidence,
+    reached: &InputAvailability,
+    reasons: &[Reason],
+    policy: &JudgementPolicy,
+) -> BTreeMap<ResolutionStep, StepStatus> {
     let base = |step| match step {
-        Step::Name => Status::Pass,
-        Step::Records if evidence.found().is_some() => Status::Pass,
-        Step::Records => Status::Unknown,
-        Step::FetchHttps => https_status(&evidence.https),
-        Step::FetchIpfs => ipfs_status(&evidence.ipfs, policy),
-        Step::Integrity if evidence.found().is_none() => Status::Skip,
-        Step::Integrity if reached.proven_content => Status::Pass,
-        Step::Integrity => Status::Unknown,
-        Step::Card if evidence.card_bytes().is_some() => Status::Pass,
-        Step::Binding | Step::Entry | Step::Verbs if reached.card => Status::Pass,
-        Step::Schemas if reached.card && reached.schemas => Status::Pass,
-        Step::Continuity => continuity::status(&evidence.continuity),
-        Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas => Status::Skip,
-        Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Request | Step::Receipt => {
-            Status::Skip
-        }
+        ResolutionStep::Name => StepStatus::Pass,
+        ResolutionStep::Records if evidence.resolved_records().is_some() => StepStatus::Pass,
+        ResolutionStep::Records => StepStatus::Unknown,
+        ResolutionStep::FetchHttps => https_status(&evidence.https),
+        ResolutionStep::FetchIpfs => ipfs_status(&evidence.ipfs, policy),
+        ResolutionStep::Integrity if evidence.resolved_records().is_none() => StepStatus::Skip,
+        ResolutionStep::Integrity if reached.proven_content => StepStatus::Pass,
+        ResolutionStep::Integrity => StepStatus::Unknown,
+        ResolutionStep::Card if evidence.card_bytes().is_some() => StepStatus::Pass,
+        ResolutionStep::Binding | ResolutionStep::Entry | ResolutionStep::Verbs if reached.card => StepStatus::Pass,
+        ResolutionStep::Schemas if reached.card && reached.schemas => StepStatus::Pass,
+        ResolutionStep::Continuity => continuity::initial_status(&evidence.continuity),
+        ResolutionStep::Card
+        | ResolutionStep::Binding
+        | ResolutionStep::Entry
+        | ResolutionStep::Verbs
+        | ResolutionStep::Schemas => StepStatus::Skip,
+        ResolutionStep::Document
+        | ResolutionStep::Discovery
+        | ResolutionStep::Signature
+        | ResolutionStep::Payment
+        | ResolutionStep::Request
+        | ResolutionStep::Receipt => StepStatus::Skip,
     };
     let worsened = |step, status| {
         let has = |effect| reasons.iter().any(|reason| reason.step == step && reason.effect == effect);
         match status {
-            _ if has(Effect::Fail) => Status::Fail,
-            _ if has(Effect::Unknown) => Status::Unknown,
+            _ if has(ReasonEffect::Fail) => StepStatus::Fail,
+            _ if has(ReasonEffect::Unknown) => StepStatus::Unknown,
             status => status,
         }
     };
-    Step::WALK.into_iter().map(|step| (step, worsened(step, base(step)))).collect()
+    ResolutionStep::WALK.into_iter().map(|step| (step, worsened(step, base(step)))).collect()
 }
 
-fn https_status(source: &Source) -> Status {
+fn https_status(source: &HttpsOutcome) -> StepStatus {
     match source {
-        Source::NotAsked => Status::Skip,
-        Source::Body { .. } => Status::Pass,
-        Source::Unavailable(_) => Status::Unknown,
-        Source::Forbidden(_) | Source::Oversize(_) => Status::Fail,
+        HttpsOutcome::NotAsked => StepStatus::Skip,
+        HttpsOutcome::Body { .. } => StepStatus::Pass,
+        HttpsOutcome::Unavailable(_) => StepStatus::Unknown,
+        HttpsOutcome::Forbidden(_) | HttpsOutcome::Oversize(_) => StepStatus::Fail,
     }
 }
 
-fn ipfs_status(walked: &IpfsOutcome, policy: &Policy) -> Status {
+fn ipfs_status(walked: &IpfsOutcome, policy: &JudgementPolicy) -> StepStatus {
     match walked {
         // An identity CID contains the content itself, so IPFS counts as a source that answered.
-        IpfsOutcome::Proven { by: ProvenBy::BytesInHand, .. } if policy.require_all_sources => Status::Pass,
-        IpfsOutcome::NotAsked | IpfsOutcome::Proven { by: ProvenBy::BytesInHand, .. } => Status::Skip,
-        IpfsOutcome::Proven { .. } => Status::Pass,
-        IpfsOutcome::Unproven(_) => Status::Unknown,
-        IpfsOutcome::Refuted(_) => Status::Fail,
+        IpfsOutcome::Proven { by: ContentProofSource::BytesInHand, .. } if policy.require_all_sources => {
+            StepStatus::Pass
+        }
+        IpfsOutcome::NotAsked | IpfsOutcome::Proven { by: ContentProofSource::BytesInHand, .. } => StepStatus::Skip,
+        IpfsOutcome::Proven { .. } => StepStatus::Pass,
+        IpfsOutcome::Unproven(_) => StepStatus::Unknown,
+        IpfsOutcome::Refuted(_) => StepStatus::Fail,
     }
 }
 
@@ -298,9 +351,9 @@ mod tests {
 
     #[test]
     fn an_identity_cid_is_a_source_that_answered_where_both_must() {
-        let inline = IpfsOutcome::Proven { bytes: "{}".into(), by: ProvenBy::BytesInHand, blocks: 0 };
-        let all = Policy { require_all_sources: true, ..Policy::default() };
-        assert_eq!(ipfs_status(&inline, &all), Status::Pass);
-        assert_eq!(ipfs_status(&inline, &Policy::default()), Status::Skip);
+        let inline = IpfsOutcome::Proven { bytes: "{}".into(), by: ContentProofSource::BytesInHand, blocks: 0 };
+        let all = JudgementPolicy { require_all_sources: true, ..JudgementPolicy::default() };
+        assert_eq!(ipfs_status(&inline, &all), StepStatus::Pass);
+        assert_eq!(ipfs_status(&inline, &JudgementPolicy::default()), StepStatus::Skip);
     }
 }

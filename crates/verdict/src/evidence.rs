@@ -1,7 +1,7 @@
 //! What one resolution gathered: the input of every check. Pure data without a verdict.
 //!
-//! Different kinds of absence stay distinct: a [`Source`] that was not requested, one that had no content, one that
-//! must not be contacted, and one that exceeded the size limit are four variants.
+//! Different kinds of absence stay distinct: a [`HttpsOutcome`] that was not requested, one that had no content, one
+//! that must not be contacted, and one that exceeded the size limit are four variants.
 
 pub mod continuity;
 pub mod edition;
@@ -13,24 +13,26 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::card::Card;
+use crate::card::AgentCard;
 use crate::schema::served::ServedSchema;
 use clresolve_core::characters::unsafe_in_value;
 use clresolve_core::digest::Digest;
-use clresolve_core::fetch::{Cause, FetchError, Forbidden};
-use clresolve_core::name::{EnsName, NameError};
-use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, Holding, Reading};
-use clresolve_core::recordable::Recordable;
-use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::fetch::{FetchError, ForbiddenUrlError, SourceUnavailableError};
+use clresolve_core::name::{EnsName, EnsNameError};
+use clresolve_core::reading::{BlockSelector, ChainError, EnsAnswer, NameReading, OwnerReading, ResolvedRecords};
+use clresolve_core::recordable::RecordableCause;
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
 use clresolve_core::uri;
-use clresolve_ipfs::{CidError, ContentId, ContentPath, PathError, Proven, Refutation, WalkError};
-use continuity::{Continuity, Sighting, record_digests};
-use edition::Edition;
-use links::Links;
+use clresolve_ipfs::{
+    CidError, ContentId, ContentPath, ContentPathError, ContentRefutation, DagWalkError, VerifiedFile,
+};
+use continuity::{HistoryOutcome, NameObservation, record_digests};
+use edition::CardEdition;
+use links::ExternalLinks;
 
 /// Everything that one resolution gathered about a name.
 #[derive(Clone, Debug)]
-pub struct Evidence {
+pub struct ResolutionEvidence {
     /// The name in normal form.
     pub name: EnsName,
     /// When the resolution ran.
@@ -40,11 +42,11 @@ pub struct Evidence {
     /// The requested block.
     pub block: BlockSelector,
     /// The records read from the chain.
-    pub reading: Result<Reading, ChainError>,
+    pub reading: Result<NameReading, ChainError>,
     /// Who holds the name in `cl.owner`.
     pub owner: OwnerEvidence,
     /// What the card's URL served.
-    pub https: Source,
+    pub https: HttpsOutcome,
     /// Content under `cl.cid.agentcard` at the mirror's path.
     pub ipfs: IpfsOutcome,
     /// Content under the mirror's own CID, if it differs from the one in `cl.cid.agentcard`.
@@ -54,58 +56,59 @@ pub struct Evidence {
     /// The bound schemas; fetched only at depth `schemas`.
     pub schemas: Option<SchemaEvidence>,
     /// What earlier resolutions recorded about the name.
-    pub continuity: Continuity,
+    pub continuity: HistoryOutcome,
     /// External documents that link back to the card; `None` if they were not requested.
-    pub links: Option<Links>,
+    pub links: Option<ExternalLinks>,
     /// Each missing key for which a record exists under another spelling, with that spelling.
-    pub misspelt_keys: Vec<(Key, &'static str)>,
+    pub misspelt_keys: Vec<(RecordKey, &'static str)>,
 }
 
 /// What was fetched for the two bound schemas: hashed and parsed documents, or only their bytes.
 #[derive(Clone, Debug)]
 pub struct SchemaEvidence<D = ServedSchema> {
     /// The request schema.
-    pub request: SchemaAnswers<D>,
+    pub request: SchemaResponses<D>,
     /// The receipt schema.
-    pub receipt: SchemaAnswers<D>,
+    pub receipt: SchemaResponses<D>,
 }
 
 /// What was fetched for one schema that the card binds.
 #[derive(Clone, Debug)]
-pub struct SchemaAnswers<D = ServedSchema> {
+pub struct SchemaResponses<D = ServedSchema> {
     /// Response of the canonical location.
-    pub canonical: SchemaAnswer<D>,
+    pub canonical: SchemaResponse<D>,
     /// Response of the mirror; `None` if the card names no mirror.
-    pub mirror: Option<SchemaAnswer<D>>,
+    pub mirror: Option<SchemaResponse<D>>,
 }
 
 /// What one location of a schema served, or why it served nothing.
-pub type SchemaAnswer<D = ServedSchema> = Result<D, Recordable<SchemaFault>>;
+pub type SchemaResponse<D = ServedSchema> = Result<D, RecordableCause<SchemaFetchError>>;
 
 impl SchemaEvidence {
     /// The same evidence reduced to bytes.
-    pub fn bytes(&self) -> SchemaEvidence<Bytes> {
-        SchemaEvidence { request: self.request.bytes(), receipt: self.receipt.bytes() }
+    pub fn reduce_to_bytes(&self) -> SchemaEvidence<Bytes> {
+        SchemaEvidence { request: self.request.reduce_to_bytes(), receipt: self.receipt.reduce_to_bytes() }
     }
 }
 
-impl SchemaAnswers {
-    fn bytes(&self) -> SchemaAnswers<Bytes> {
-        let bytes = |answer: &SchemaAnswer| answer.as_ref().map(|served| served.bytes().clone()).map_err(Clone::clone);
-        SchemaAnswers { canonical: bytes(&self.canonical), mirror: self.mirror.as_ref().map(bytes) }
+impl SchemaResponses {
+    fn reduce_to_bytes(&self) -> SchemaResponses<Bytes> {
+        let bytes =
+            |answer: &SchemaResponse| answer.as_ref().map(|served| served.bytes().clone()).map_err(Clone::clone);
+        SchemaResponses { canonical: bytes(&self.canonical), mirror: self.mirror.as_ref().map(bytes) }
     }
 }
 
-impl<D> SchemaAnswers<D> {
+impl<D> SchemaResponses<D> {
     /// The documents that were served, the canonical location first.
-    pub fn served(&self) -> impl Iterator<Item = &D> {
+    pub fn served_documents(&self) -> impl Iterator<Item = &D> {
         [Some(&self.canonical), self.mirror.as_ref()].into_iter().flatten().flatten()
     }
 }
 
 /// Why a schema's bytes are unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaFault {
+pub enum SchemaFetchError {
     /// The card names no location.
     #[error("the card names no location")]
     NotNamed,
@@ -117,15 +120,15 @@ pub enum SchemaFault {
     Https(#[from] FetchError),
     /// The `ipfs` URL led to no file.
     #[error(transparent)]
-    Ipfs(#[from] IpfsFault),
+    Ipfs(#[from] IpfsFetchError),
 }
 
 /// Why an `ipfs` URL led to no file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum IpfsFault {
+pub enum IpfsFetchError {
     /// The URL has no usable CID and path.
     #[error(transparent)]
-    Url(#[from] MirrorError),
+    Url(#[from] IpfsMirrorError),
     /// The outcome of the IPFS walk.
     #[error("{0}")]
     Walk(Box<IpfsOutcome>),
@@ -138,16 +141,16 @@ pub enum OwnerEvidence {
     /// Not requested, because `cl.owner` names nobody to look up.
     NotAsked,
     /// `cl.owner` is not an ENS name.
-    NotAName(Recordable<NameError>),
+    NotAName(RecordableCause<EnsNameError>),
     /// Read at the pinned block.
-    Read(Holding),
+    Read(OwnerReading),
     /// Could not be read.
-    Failed(Recordable<OwnerFault>),
+    Failed(RecordableCause<OwnerReadError>),
 }
 
 /// Why the holder of the name in `cl.owner` could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OwnerFault {
+pub enum OwnerReadError {
     /// The lookup timed out.
     #[error("no answer in time")]
     Late,
@@ -158,7 +161,7 @@ pub enum OwnerFault {
 
 /// Response of the card's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum HttpsOutcome {
     /// Not requested: there is no usable URL.
     NotAsked,
     /// A 2xx response.
@@ -169,14 +172,14 @@ pub enum Source {
         url: String,
     },
     /// No 2xx body.
-    Unavailable(Recordable<Cause>),
+    Unavailable(RecordableCause<SourceUnavailableError>),
     /// Policy forbids contacting the URL or a redirect target.
-    Forbidden(Recordable<Forbidden>),
+    Forbidden(RecordableCause<ForbiddenUrlError>),
     /// The body exceeds this many bytes.
     Oversize(u64),
 }
 
-impl Source {
+impl HttpsOutcome {
     /// The body, when there is one.
     pub fn bytes(&self) -> Option<&Bytes> {
         match self {
@@ -196,12 +199,12 @@ pub enum IpfsOutcome {
         /// The file's bytes.
         bytes: Bytes,
         /// Source of the hashed blocks.
-        by: ProvenBy,
+        by: ContentProofSource,
         /// Number of verified blocks.
         blocks: usize,
     },
     /// Proven absent or invalid: every honest source leads to this error.
-    Refuted(Refuted),
+    Refuted(RefutingWalkError),
     /// Blocks were unavailable; cause by gateway label.
     Unproven(Vec<(String, String)>),
 }
@@ -209,7 +212,7 @@ pub enum IpfsOutcome {
 /// Source of the blocks that prove the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ProvenBy {
+pub enum ContentProofSource {
     /// Blocks that gateways sent during this resolution.
     Gateway,
     /// Bytes that the card's URL served, whose hash is the raw CID itself.
@@ -220,55 +223,61 @@ pub enum ProvenBy {
 
 /// A walk error that proves something about the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refuted {
-    error: Box<WalkError>,
-    proves: Refutation,
+pub struct RefutingWalkError {
+    error: Box<DagWalkError>,
+    proves: ContentRefutation,
 }
 
-impl Refuted {
+impl RefutingWalkError {
     /// What the error proves.
-    pub const fn proves(&self) -> Refutation {
+    pub const fn refutation(&self) -> ContentRefutation {
         self.proves
     }
 
     /// Stable class of the walk error.
-    pub fn class(&self) -> &'static str {
+    pub fn error_class(&self) -> &'static str {
         self.error.class()
     }
 }
 
-impl fmt::Display for Refuted {
+impl fmt::Display for RefutingWalkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.proves {
-            Refutation::NotFile => f.write_str("CID and path lead to a directory"),
-            Refutation::Oversize { limit } => write!(f, "the file has more than {limit} bytes"),
-            Refutation::PathMissing | Refutation::HashForbidden | Refutation::Invalid => self.error.fmt(f),
+            ContentRefutation::NotFile => f.write_str("CID and path lead to a directory"),
+            ContentRefutation::Oversize { limit } => write!(f, "the file has more than {limit} bytes"),
+            ContentRefutation::PathMissing | ContentRefutation::HashForbidden | ContentRefutation::Invalid => {
+                self.error.fmt(f)
+            }
         }
     }
 }
 
 impl IpfsOutcome {
     /// Converts the end of a walk. `causes` explains why blocks were unavailable, by gateway label.
-    pub fn of(ended: Result<Proven, WalkError>, by: ProvenBy, causes: Vec<(String, String)>) -> Self {
+    pub fn from_walk(
+        ended: Result<VerifiedFile, DagWalkError>,
+        by: ContentProofSource,
+        causes: Vec<(String, String)>,
+    ) -> Self {
         match ended {
             Ok(proven) => Self::Proven { bytes: proven.bytes, by, blocks: proven.blocks },
             Err(error) => match error.refutation() {
-                Some(proves) => Self::Refuted(Refuted { error: Box::new(error), proves }),
+                Some(proves) => Self::Refuted(RefutingWalkError { error: Box::new(error), proves }),
                 None => Self::Unproven(causes),
             },
         }
     }
 
     /// The stable error class that `clresolve cat` prints; `None` if the bytes are proven.
-    pub fn class(&self) -> Option<&'static str> {
+    pub fn error_class(&self) -> Option<&'static str> {
         match self {
             Self::Proven { .. } => None,
             Self::Refuted(refuted) => Some(match refuted.proves {
-                Refutation::PathMissing => "not-found",
-                Refutation::NotFile => "is-a-directory",
-                Refutation::HashForbidden => "hash-not-allowed",
-                Refutation::Oversize { .. } => "limit",
-                Refutation::Invalid => refuted.class(),
+                ContentRefutation::PathMissing => "not-found",
+                ContentRefutation::NotFile => "is-a-directory",
+                ContentRefutation::HashForbidden => "hash-not-allowed",
+                ContentRefutation::Oversize { .. } => "limit",
+                ContentRefutation::Invalid => refuted.error_class(),
             }),
             Self::NotAsked | Self::Unproven(_) => Some("incomplete"),
         }
@@ -297,24 +306,24 @@ impl fmt::Display for IpfsOutcome {
     }
 }
 
-impl Evidence {
+impl ResolutionEvidence {
     /// The records at the pinned block, if the name has any.
-    pub fn found(&self) -> Option<&Found> {
+    pub fn resolved_records(&self) -> Option<&ResolvedRecords> {
         match &self.reading {
-            Ok(Reading { answer: Answer::Records(found), .. }) => Some(found),
+            Ok(NameReading { answer: EnsAnswer::Records(found), .. }) => Some(found),
             _ => None,
         }
     }
 
     /// The observation to record for continuity; `None` without records or a valid card.
-    pub fn sighting(&self) -> Option<Sighting> {
+    pub fn observation(&self) -> Option<NameObservation> {
         let block = &self.reading.as_ref().ok()?.block;
-        let records = record_digests(&self.found()?.records);
+        let records = record_digests(&self.resolved_records()?.records);
         let bytes = self.card_bytes()?;
-        let card = Card::parse(bytes).ok()?;
-        let edition = Edition::of(&card, Digest::of(bytes)).without_future_date(block.timestamp);
+        let card = AgentCard::parse(bytes).ok()?;
+        let edition = CardEdition::from_card(&card, Digest::compute(bytes)).without_future_date(block.timestamp);
         let card = edition.version.clone().map(|version| (version, edition.card.clone()));
-        Some(Sighting { block: block.number, card, records, edition: Some(edition) })
+        Some(NameObservation { block: block.number, card, records, edition: Some(edition) })
     }
 
     /// The bytes that the card checks judge. Preference: bytes proven under the CID, then bytes served by the URL, then
@@ -326,7 +335,7 @@ impl Evidence {
 
 /// Usability of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Usable<'a> {
+pub enum RecordUsability<'a> {
     /// The value with surrounding white space trimmed.
     Text(&'a str),
     /// Not set.
@@ -335,14 +344,14 @@ pub enum Usable<'a> {
     Unsafe,
 }
 
-impl<'a> Usable<'a> {
+impl<'a> RecordUsability<'a> {
     /// Classifies the record under `key`.
-    pub fn of(records: &'a RecordSet, key: Key) -> Self {
+    pub fn from_record(records: &'a RecordSet, key: RecordKey) -> Self {
         match records.get(key) {
-            Record::Absent => Self::Absent,
-            Record::NotUtf8(_) => Self::Unsafe,
-            Record::Text(text) if unsafe_in_value(text).is_some() || text.trim().is_empty() => Self::Unsafe,
-            Record::Text(text) => Self::Text(text.trim()),
+            TextRecord::Absent => Self::Absent,
+            TextRecord::NotUtf8(_) => Self::Unsafe,
+            TextRecord::Text(text) if unsafe_in_value(text).is_some() || text.trim().is_empty() => Self::Unsafe,
+            TextRecord::Text(text) => Self::Text(text.trim()),
         }
     }
 
@@ -357,7 +366,7 @@ impl<'a> Usable<'a> {
 
 /// Locations of the card according to the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Targets {
+pub struct CardLocations {
     /// The card's https URL.
     pub url: Option<String>,
     /// The card's CID.
@@ -365,17 +374,17 @@ pub struct Targets {
     /// The path below that CID, taken from the mirror's record.
     pub path: ContentPath,
     /// The mirror, if it names another CID.
-    pub mirror: Option<Mirror>,
+    pub mirror: Option<IpfsMirror>,
 }
 
-impl Targets {
+impl CardLocations {
     /// The usable locations in `records`.
-    pub fn of(records: &RecordSet) -> Self {
-        let text = |key| Usable::of(records, key).text();
-        let cid = text(Key::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
-        let mirror = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok());
+    pub fn from_records(records: &RecordSet) -> Self {
+        let text = |key| RecordUsability::from_record(records, key).text();
+        let cid = text(RecordKey::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
+        let mirror = text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirror::parse(value).ok());
         Self {
-            url: text(Key::Agentcard).filter(|url| is_https_url(url)).map(str::to_owned),
+            url: text(RecordKey::Agentcard).filter(|url| is_https_url(url)).map(str::to_owned),
             path: mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default(),
             mirror: mirror.filter(|mirror| cid.as_ref() != Some(&mirror.cid)),
             cid,
@@ -391,21 +400,21 @@ impl Targets {
 
 /// CID and path from `cl.agentcard.mirror.ipfs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirror {
+pub struct IpfsMirror {
     /// The CID.
     pub cid: ContentId,
     /// The path below the CID.
     pub path: ContentPath,
 }
 
-impl Mirror {
+impl IpfsMirror {
     /// Parses an `ipfs://CID/path` URI, the URL of a path gateway (`https://host/ipfs/CID/path`), or that of a
     /// subdomain gateway (`https://CID.ipfs.host/path`). The host is never contacted.
     ///
     /// # Errors
-    /// [`MirrorError`] identifies the invalid part.
-    pub fn parse(value: &str) -> Result<Self, MirrorError> {
-        let (cid, path) = split_mirror(value).ok_or(MirrorError::Form)?;
+    /// [`IpfsMirrorError`] identifies the invalid part.
+    pub fn parse(value: &str) -> Result<Self, IpfsMirrorError> {
+        let (cid, path) = split_mirror(value).ok_or(IpfsMirrorError::Form)?;
         Ok(Self { cid: ContentId::parse(cid)?, path: ContentPath::parse(path)? })
     }
 
@@ -415,10 +424,10 @@ impl Mirror {
     }
 }
 
-/// Why a value is not a [`Mirror`].
+/// Why a value is not a [`IpfsMirror`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum MirrorError {
+pub enum IpfsMirrorError {
     /// None of the supported forms.
     #[error("neither ipfs://CID/path nor a gateway URL with /ipfs/CID/path")]
     Form,
@@ -427,7 +436,7 @@ pub enum MirrorError {
     Cid(#[from] CidError),
     /// The path is invalid.
     #[error(transparent)]
-    Path(#[from] PathError),
+    Path(#[from] ContentPathError),
 }
 
 /// Splits a mirror value into CID and raw path.
@@ -474,7 +483,7 @@ mod tests {
             (format!("https://{CID}.ipfs.dweb.link/a.json"), "a.json"),
         ];
         for (value, path) in cases {
-            let mirror = Mirror::parse(&value).unwrap_or_else(|error| panic!("{value}: {error}"));
+            let mirror = IpfsMirror::parse(&value).unwrap_or_else(|error| panic!("{value}: {error}"));
             assert_eq!((mirror.cid.to_string(), mirror.path.to_string()), (CID.to_owned(), path.to_owned()), "{value}");
         }
     }
@@ -483,11 +492,11 @@ mod tests {
     fn a_mirror_without_a_plain_cid_and_path_is_refused() {
         let of_cid = ["ipfs://", "ipfs://not-a-cid/a.json", "https://example.com/ipfs/not-a-cid"];
         for value in of_cid {
-            assert!(matches!(Mirror::parse(value), Err(MirrorError::Cid(_))), "{value}");
+            assert!(matches!(IpfsMirror::parse(value), Err(IpfsMirrorError::Cid(_))), "{value}");
         }
         for path in ["/../a.json", "/a%2fb", "/a%00", "//a"] {
             let value = format!("ipfs://{CID}{path}");
-            assert!(matches!(Mirror::parse(&value), Err(MirrorError::Path(_))), "{value}");
+            assert!(matches!(IpfsMirror::parse(&value), Err(IpfsMirrorError::Path(_))), "{value}");
         }
         let of_form = [
             String::new(),
@@ -498,7 +507,7 @@ mod tests {
             format!("ftp://example.com/ipfs/{CID}"),
         ];
         for value in of_form {
-            assert_eq!(Mirror::parse(&value), Err(MirrorError::Form), "{value}");
+            assert_eq!(IpfsMirror::parse(&value), Err(IpfsMirrorError::Form), "{value}");
         }
     }
 

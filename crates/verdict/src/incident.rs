@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::verdict::Verdict;
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::state::State;
-use clresolve_core::text::inert_json;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::escape_unsafe_json;
 
 /// The schema identifier of an event.
 pub const SCHEMA: &str = "clresolve.incident/1";
@@ -26,37 +26,37 @@ pub enum IncidentKind {
 
 impl IncidentKind {
     /// The category of a finding with this code; `None` for mere mistakes.
-    pub const fn of(code: Code) -> Option<Self> {
+    pub const fn from_code(code: ReasonCode) -> Option<Self> {
         match code {
-            Code::CidMismatch
-            | Code::ChecksumMismatch
-            | Code::MirrorCidMismatch
-            | Code::MirrorContentMismatch
-            | Code::SchemaManifestMismatch
-            | Code::SchemaChecksumMismatch => Some(Self::ContentMismatch),
-            Code::TxtUnsafeCharacters
-            | Code::CardUnsafeCharacters
-            | Code::CardDuplicateKey
-            | Code::CardEnsMismatch
-            | Code::TxtEntryMismatch
-            | Code::TxtOwnerMismatch
-            | Code::SourceForbidden
-            | Code::SourceOversize
-            | Code::CidHashForbidden
-            | Code::CidDagInvalid
-            | Code::SecretInCard
-            | Code::PrivateAddressInCard
-            | Code::ScriptInCard => Some(Self::Malicious),
-            Code::GatewayLied
-            | Code::RpcDisagree
-            | Code::ProofRefused
-            | Code::CardChangedSilently
-            | Code::VersionRollback
-            | Code::UpdatedAtNotAdvanced
-            | Code::VersionNotRaised
-            | Code::SchemaIdMismatch
-            | Code::SchemaMirrorMismatch
-            | Code::PublishedVersionMutated => Some(Self::Poisoning),
+            ReasonCode::CidMismatch
+            | ReasonCode::ChecksumMismatch
+            | ReasonCode::MirrorCidMismatch
+            | ReasonCode::MirrorContentMismatch
+            | ReasonCode::SchemaManifestMismatch
+            | ReasonCode::SchemaChecksumMismatch => Some(Self::ContentMismatch),
+            ReasonCode::TxtUnsafeCharacters
+            | ReasonCode::CardUnsafeCharacters
+            | ReasonCode::CardDuplicateKey
+            | ReasonCode::CardEnsMismatch
+            | ReasonCode::TxtEntryMismatch
+            | ReasonCode::TxtOwnerMismatch
+            | ReasonCode::SourceForbidden
+            | ReasonCode::SourceOversize
+            | ReasonCode::CidHashForbidden
+            | ReasonCode::CidDagInvalid
+            | ReasonCode::SecretInCard
+            | ReasonCode::PrivateAddressInCard
+            | ReasonCode::ScriptInCard => Some(Self::Malicious),
+            ReasonCode::GatewayLied
+            | ReasonCode::RpcDisagree
+            | ReasonCode::ProofRefused
+            | ReasonCode::CardChangedSilently
+            | ReasonCode::VersionRollback
+            | ReasonCode::UpdatedAtNotAdvanced
+            | ReasonCode::VersionNotRaised
+            | ReasonCode::SchemaIdMismatch
+            | ReasonCode::SchemaMirrorMismatch
+            | ReasonCode::PublishedVersionMutated => Some(Self::Poisoning),
             _ => None,
         }
     }
@@ -72,9 +72,9 @@ pub struct Incident<'v> {
     /// The name in normal form.
     pub name: &'v str,
     /// The reason code.
-    pub code: Code,
+    pub code: ReasonCode,
     /// Effect of the finding on the verdict's state.
-    pub effect: Effect,
+    pub effect: ReasonEffect,
     /// What was expected.
     pub expected: Option<&'v str>,
     /// What was found.
@@ -89,7 +89,7 @@ pub struct Incident<'v> {
     /// Block hash.
     pub block_hash: Option<&'v str>,
     /// The verdict's state.
-    pub state: State,
+    pub state: TrustState,
     /// `id` of the verdict, which contains all evidence.
     pub verdict: &'v str,
     /// When the evidence was gathered, RFC 3339.
@@ -98,15 +98,15 @@ pub struct Incident<'v> {
 
 impl<'v> Incident<'v> {
     /// The incidents in a verdict, in the order of its reasons.
-    pub fn all(verdict: &'v Verdict) -> impl Iterator<Item = Self> {
-        verdict.reasons.iter().filter_map(|reason| Self::of(verdict, reason))
+    pub fn from_verdict(verdict: &'v Verdict) -> impl Iterator<Item = Self> {
+        verdict.reasons.iter().filter_map(|reason| Self::from_reason(verdict, reason))
     }
 
-    fn of(verdict: &'v Verdict, reason: &'v Reason) -> Option<Self> {
+    fn from_reason(verdict: &'v Verdict, reason: &'v Reason) -> Option<Self> {
         let anchor = verdict.anchor.as_ref();
         Some(Self {
             schema: SCHEMA,
-            kind: IncidentKind::of(reason.code)?,
+            kind: IncidentKind::from_code(reason.code)?,
             name: verdict.name.normalized.as_deref().unwrap_or_default(),
             code: reason.code,
             effect: reason.effect,
@@ -125,7 +125,7 @@ impl<'v> Incident<'v> {
     /// The event as one line of JSON, safe to print to a terminal or a log.
     pub fn to_line(&self) -> String {
         let json = serde_json::to_string(self).expect("texts, numbers and words have a JSON form");
-        inert_json(&json)
+        escape_unsafe_json(&json)
     }
 }
 
@@ -139,11 +139,19 @@ mod tests {
 
     #[test]
     fn an_event_names_what_a_reader_needs() {
-        let mut verdict = sample::empty(State::Untrusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
-        let reason = |code| Reason::new(code).expected("a").observed("b\u{202e}\u{9b}\n").at("https");
-        verdict.reasons = vec![reason(Code::CidMismatch), reason(Code::StatusDeprecated), reason(Code::GatewayLied)];
-        let events: Vec<_> = Incident::all(&verdict).collect();
-        assert_eq!(events.iter().map(|event| event.code).collect::<Vec<_>>(), [Code::CidMismatch, Code::GatewayLied]);
+        let mut verdict =
+            sample::empty_resolution(TrustState::Untrusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+        let reason = |code| Reason::new(code).expected("a").observed("b\u{202e}\u{9b}\n").at_place("https");
+        verdict.reasons = vec![
+            reason(ReasonCode::CidMismatch),
+            reason(ReasonCode::StatusDeprecated),
+            reason(ReasonCode::GatewayLied),
+        ];
+        let events: Vec<_> = Incident::from_verdict(&verdict).collect();
+        assert_eq!(
+            events.iter().map(|event| event.code).collect::<Vec<_>>(),
+            [ReasonCode::CidMismatch, ReasonCode::GatewayLied]
+        );
         let line = events[0].to_line();
         assert!(line.chars().all(|c| c.is_ascii_graphic() || c == ' '), "{line}");
         let read: Value = serde_json::from_str(&line).expect("JSON");
@@ -154,8 +162,10 @@ mod tests {
 
     #[test]
     fn slips_and_outages_are_no_incidents() {
-        for code in [Code::TxtMissing, Code::SourceUnavailable, Code::EntryMalformed, Code::CidUnproven] {
-            assert_eq!(IncidentKind::of(code), None, "{code}");
+        for code in
+            [ReasonCode::TxtMissing, ReasonCode::SourceUnavailable, ReasonCode::EntryMalformed, ReasonCode::CidUnproven]
+        {
+            assert_eq!(IncidentKind::from_code(code), None, "{code}");
         }
     }
 }

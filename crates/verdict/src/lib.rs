@@ -1,5 +1,5 @@
-//! Turns evidence into a verdict: parses the card, applies the rules of a profile, runs the checks, and makes the gate's
-//! decision. Every function is pure: no I/O, no clock, and no panic on any input.
+//! Turns evidence into a verdict: parses the card, applies the rules of a profile, runs the checks, and makes the
+//! gate's decision. Every function is pure: no I/O, no clock, and no panic on any input.
 //!
 //! [`evidence`] holds everything that one resolution gathered. [`check`] judges the evidence under a [`profile`], and
 //! [`build`] assembles the [`verdict`] from both.

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::card::Side;
+pub use crate::card::SchemaSide;
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
-use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::json::{JsonError, JsonLimits};
 use clresolve_core::text::excerpt;
 
 /// Version of the manifest format that this crate reads.
@@ -21,23 +21,23 @@ pub const MAX_VERBS: usize = 1024;
 
 /// A manifest of one release of one schema layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manifest {
+pub struct SchemaManifest {
     digest: Digest,
-    file: ManifestFile,
+    file: SchemaManifestDocument,
 }
 
-impl Manifest {
+impl SchemaManifest {
     /// Parses a manifest and computes the digest of its bytes.
     ///
     /// # Errors
-    /// [`ManifestError`] if the bytes are not strict JSON, have another format, or contradict themselves.
-    pub fn load(bytes: &[u8]) -> Result<Self, ManifestError> {
-        let document = json::parse(bytes, Limits::DOCUMENT)?;
-        let mut file: ManifestFile =
-            serde_json::from_value(document).map_err(|e| ManifestError::Shape(excerpt(&e.to_string())))?;
+    /// [`SchemaManifestError`] if the bytes are not strict JSON, have another format, or contradict themselves.
+    pub fn load(bytes: &[u8]) -> Result<Self, SchemaManifestError> {
+        let document = json::parse(bytes, JsonLimits::DOCUMENT)?;
+        let mut file: SchemaManifestDocument =
+            serde_json::from_value(document).map_err(|e| SchemaManifestError::Shape(excerpt(&e.to_string())))?;
         file.verbs.sort_by(|a, b| a.name.cmp(&b.name));
         file.check()?;
-        Ok(Self { digest: Digest::of(bytes), file })
+        Ok(Self { digest: Digest::compute(bytes), file })
     }
 
     /// SHA-256 of the manifest's bytes.
@@ -66,25 +66,25 @@ impl Manifest {
     }
 
     /// All verbs, sorted by name.
-    pub fn verbs(&self) -> &[Verb] {
+    pub fn verbs(&self) -> &[ManifestVerb] {
         &self.file.verbs
     }
 
     /// The verb with exactly this name.
-    pub fn verb(&self, name: &str) -> Option<&Verb> {
+    pub fn verb(&self, name: &str) -> Option<&ManifestVerb> {
         let at = self.file.verbs.binary_search_by(|verb| verb.name.as_str().cmp(name)).ok()?;
         self.file.verbs.get(at)
     }
 
     /// The verb that is meant by another spelling: other case, surrounding space, or a known alias.
-    pub fn verb_by_alias(&self, spelling: &str) -> Option<&Verb> {
+    pub fn verb_by_alias(&self, spelling: &str) -> Option<&ManifestVerb> {
         let spelling = spelling.trim();
         let means = |name: &String| name.eq_ignore_ascii_case(spelling);
         self.file.verbs.iter().find(|verb| means(&verb.name) || verb.aliases.iter().any(means))
     }
 
     /// The schemas that other schemas refer to.
-    pub fn shared(&self) -> &[SharedSchema] {
+    pub fn shared(&self) -> &[SharedSchemaEntry] {
         &self.file.shared
     }
 
@@ -98,7 +98,7 @@ impl Manifest {
 /// One verb of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Verb {
+pub struct ManifestVerb {
     /// The verb, as in the name of its schema directory.
     pub name: String,
     /// The publisher's category, if any.
@@ -108,17 +108,17 @@ pub struct Verb {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// The request schema.
-    pub request: SchemaEntry,
+    pub request: BoundSchemaEntry,
     /// The receipt schema.
-    pub receipt: SchemaEntry,
+    pub receipt: BoundSchemaEntry,
 }
 
-impl Verb {
+impl ManifestVerb {
     /// The schema of one side.
-    pub fn schema(&self, side: Side) -> &SchemaEntry {
+    pub fn schema(&self, side: SchemaSide) -> &BoundSchemaEntry {
         match side {
-            Side::Request => &self.request,
-            Side::Receipt => &self.receipt,
+            SchemaSide::Request => &self.request,
+            SchemaSide::Receipt => &self.receipt,
         }
     }
 }
@@ -126,7 +126,7 @@ impl Verb {
 /// A schema that a card binds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SchemaEntry {
+pub struct BoundSchemaEntry {
     /// The canonical location that a card must name.
     pub canonical: String,
     /// Other locations at which the publisher serves the schema.
@@ -149,7 +149,7 @@ pub struct SchemaEntry {
 /// A schema that other schemas refer to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SharedSchema {
+pub struct SharedSchemaEntry {
     /// Path in the publisher's repository.
     pub path: String,
     /// The schema's `$id`.
@@ -166,7 +166,7 @@ pub struct SharedSchema {
 /// Why bytes are not a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ManifestError {
+pub enum SchemaManifestError {
     /// Not strict JSON.
     #[error("not a manifest: {0}")]
     Json(#[from] JsonError),
@@ -186,7 +186,7 @@ pub enum ManifestError {
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ManifestFile {
+struct SchemaManifestDocument {
     schema: String,
     id: String,
     class: String,
@@ -196,24 +196,24 @@ struct ManifestFile {
     source: serde_json::Value,
     #[serde(default)]
     directory_cid: Option<String>,
-    verbs: Vec<Verb>,
-    shared: Vec<SharedSchema>,
+    verbs: Vec<ManifestVerb>,
+    shared: Vec<SharedSchemaEntry>,
 }
 
-impl ManifestFile {
-    fn check(&self) -> Result<(), ManifestError> {
+impl SchemaManifestDocument {
+    fn check(&self) -> Result<(), SchemaManifestError> {
         if self.schema != FORMAT {
-            return Err(ManifestError::Format(excerpt(&self.schema)));
+            return Err(SchemaManifestError::Format(excerpt(&self.schema)));
         }
         if !(1..=MAX_VERBS).contains(&self.verbs.len()) {
-            return Err(ManifestError::VerbCount(self.verbs.len()));
+            return Err(SchemaManifestError::VerbCount(self.verbs.len()));
         }
         let names = self.verbs.iter().map(|verb| &verb.name);
         let ids = self.verbs.iter().flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
         let shared = self.shared.iter().map(|schema| &schema.id);
         let mut seen = BTreeSet::new();
         match names.chain(ids).chain(shared).find(|name| !seen.insert(name.as_str())) {
-            Some(twice) => Err(ManifestError::Duplicate(excerpt(twice))),
+            Some(twice) => Err(SchemaManifestError::Duplicate(excerpt(twice))),
             None => Ok(()),
         }
     }
@@ -226,22 +226,22 @@ mod tests {
     const COMMONS: &[u8] = include_bytes!("../manifests/protocol-commons-1.0.0.json");
     const COMMERCIAL: &[u8] = include_bytes!("../manifests/protocol-commercial-1.0.0.json");
 
-    fn names(manifest: &Manifest) -> Vec<&str> {
+    fn names(manifest: &SchemaManifest) -> Vec<&str> {
         manifest.verbs().iter().map(|verb| verb.name.as_str()).collect()
     }
 
     #[test]
     fn the_verbs_are_those_of_the_checklist() {
-        let commons = Manifest::load(COMMONS).expect("our own manifest");
+        let commons = SchemaManifest::load(COMMONS).expect("our own manifest");
         let listed = "analyze classify clean convert describe explain fetch format parse summarize";
         assert_eq!(names(&commons).join(" "), listed);
-        let commercial = Manifest::load(COMMERCIAL).expect("our own manifest");
+        let commercial = SchemaManifest::load(COMMERCIAL).expect("our own manifest");
         assert_eq!(names(&commercial).join(" "), "authorize checkout purchase ship verify");
     }
 
     #[test]
     fn verbs_are_found_by_name_and_by_alias() {
-        let commons = Manifest::load(COMMONS).expect("our own manifest");
+        let commons = SchemaManifest::load(COMMONS).expect("our own manifest");
         assert_eq!(commons.verb("clean").and_then(|verb| verb.category.as_deref()), Some("transform"));
         assert!(commons.verb("Clean").is_none() && commons.verb("summarise").is_none());
         for (alias, name) in [("Clean", "clean"), (" clean", "clean"), ("summarise", "summarize")] {
@@ -253,19 +253,19 @@ mod tests {
     #[test]
     fn manifests_that_contradict_themselves_are_refused() {
         let text = String::from_utf8(COMMERCIAL.to_vec()).expect("UTF-8");
-        let load = |text: &str| Manifest::load(text.as_bytes()).expect_err("a bad manifest");
+        let load = |text: &str| SchemaManifest::load(text.as_bytes()).expect_err("a bad manifest");
         assert_eq!(
             load(&text.replace("manifest/1", "manifest/2")),
-            ManifestError::Format("clresolve.manifest/2".into())
+            SchemaManifestError::Format("clresolve.manifest/2".into())
         );
         let twice = text.replace(r#""name": "ship""#, r#""name": "verify""#);
-        assert_eq!(load(&twice), ManifestError::Duplicate("verify".into()));
-        assert!(matches!(load(&text.replace("\"version\"", "\"verison\"")), ManifestError::Shape(_)));
-        assert!(matches!(load("[]"), ManifestError::Json(_)));
+        assert_eq!(load(&twice), SchemaManifestError::Duplicate("verify".into()));
+        assert!(matches!(load(&text.replace("\"version\"", "\"verison\"")), SchemaManifestError::Shape(_)));
+        assert!(matches!(load("[]"), SchemaManifestError::Json(_)));
         for count in [0, MAX_VERBS + 1] {
             let mut manifest: serde_json::Value = serde_json::from_str(&text).expect("JSON");
             manifest["verbs"] = vec![manifest["verbs"][0].clone(); count].into();
-            assert_eq!(load(&manifest.to_string()), ManifestError::VerbCount(count));
+            assert_eq!(load(&manifest.to_string()), SchemaManifestError::VerbCount(count));
         }
     }
 }

@@ -9,13 +9,13 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 
 use crate::canonical;
-use crate::manifest::{Manifest, ManifestError};
-use crate::schema::{Schema, SchemaError};
+use crate::manifest::{SchemaManifest, SchemaManifestError};
+use crate::schema::{SchemaError, StrictSchema};
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
-use clresolve_core::json::{JsonError, Limits};
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::records::Key;
+use clresolve_core::json::{JsonError, JsonLimits};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::records::RecordKey;
 use clresolve_core::text::excerpt;
 
 /// Version of the profile format that this crate reads.
@@ -53,15 +53,15 @@ const PROFILES: [&[u8]; 3] = [
 
 /// The rules of one release line, with the manifests and schemas that they refer to.
 #[derive(Debug)]
-pub struct Profile {
+pub struct ConformanceProfile {
     digest: Digest,
-    file: ProfileFile,
-    records: Vec<Key>,
-    base_schema: Arc<Schema>,
-    manifests: BTreeMap<String, Arc<Manifest>>,
+    file: ProfileDocument,
+    records: Vec<RecordKey>,
+    base_schema: Arc<StrictSchema>,
+    manifests: BTreeMap<String, Arc<SchemaManifest>>,
 }
 
-impl Profile {
+impl ConformanceProfile {
     /// The profile's identifier, such as `agent-cards/1.0.0`.
     pub fn id(&self) -> &str {
         &self.file.id
@@ -78,7 +78,7 @@ impl Profile {
     }
 
     /// The required text records.
-    pub fn records(&self) -> &[Key] {
+    pub fn records(&self) -> &[RecordKey] {
         &self.records
     }
 
@@ -99,15 +99,15 @@ impl Profile {
     }
 
     /// The lifecycle statuses.
-    pub fn status(&self) -> &StatusWords {
+    pub fn status(&self) -> &LifecycleStatuses {
         &self.file.status
     }
 
     /// The layer of a class; `None` for a class unknown to the profile.
-    pub fn layer(&self, class: &str) -> Option<Layer<'_>> {
+    pub fn layer(&self, class: &str) -> Option<ClassRules<'_>> {
         let rule = self.file.classes.get(class)?;
         let manifest = self.manifests.get(class)?;
-        Some(Layer { rule, manifest })
+        Some(ClassRules { rule, manifest })
     }
 
     /// All known classes.
@@ -116,12 +116,12 @@ impl Profile {
     }
 
     /// All manifests, sorted by class.
-    pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+    pub fn manifests(&self) -> impl Iterator<Item = &SchemaManifest> {
         self.manifests.values().map(Arc::as_ref)
     }
 
     /// The compiled base schema.
-    pub fn base_schema(&self) -> &Schema {
+    pub fn base_schema(&self) -> &StrictSchema {
         &self.base_schema
     }
 
@@ -132,7 +132,7 @@ impl Profile {
 
     /// Sets the effect that this profile assigns to the reason's code.
     #[must_use]
-    pub fn weigh(&self, mut reason: Reason) -> Reason {
+    pub fn assign_effect(&self, mut reason: Reason) -> Reason {
         if let Some(effect) = self.file.effects.get(&reason.code) {
             reason.effect = *effect;
         }
@@ -142,24 +142,24 @@ impl Profile {
 
 /// Rules of a profile for one class.
 #[derive(Clone, Copy, Debug)]
-pub struct Layer<'p> {
-    rule: &'p ClassRule,
-    manifest: &'p Manifest,
+pub struct ClassRules<'p> {
+    rule: &'p ClassRulesDocument,
+    manifest: &'p SchemaManifest,
 }
 
-impl<'p> Layer<'p> {
+impl<'p> ClassRules<'p> {
     /// The layer's manifest.
-    pub fn manifest(&self) -> &'p Manifest {
+    pub fn manifest(&self) -> &'p SchemaManifest {
         self.manifest
     }
 
     /// The code for a card of this class that implements another layer's verb.
-    pub fn foreign_verb(&self) -> Code {
+    pub fn foreign_verb(&self) -> ReasonCode {
         self.rule.foreign_verb
     }
 
     /// Path segments under which no location in a card of this class may lie.
-    pub fn not_under(&self) -> &'p [String] {
+    pub fn forbidden_segments(&self) -> &'p [String] {
         &self.rule.not_under
     }
 }
@@ -184,8 +184,10 @@ pub enum EntryRule {
 impl EntryRule {
     fn check(&self) -> Result<(), ProfileError> {
         match self {
-            Self::X402 { routes } if routes.is_empty() => Err(bad("entry", "routes")),
-            Self::Literal { value } if !crate::evidence::is_https_url(value) => Err(bad("entry", value)),
+            Self::X402 { routes } if routes.is_empty() => Err(invalid_value_error("entry", "routes")),
+            Self::Literal { value } if !crate::evidence::is_https_url(value) => {
+                Err(invalid_value_error("entry", value))
+            }
             Self::X402 { .. } | Self::Literal { .. } => Ok(()),
         }
     }
@@ -194,7 +196,7 @@ impl EntryRule {
 /// The lifecycle statuses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StatusWords {
+pub struct LifecycleStatuses {
     /// Statuses without a finding.
     pub known: Vec<String>,
     /// Statuses that ask callers to find a successor.
@@ -218,18 +220,18 @@ fn is_withdrawn(words: &Vec<String>) -> bool {
 
 /// All known profiles, with the manifests and schemas that they refer to.
 #[derive(Clone, Debug, Default)]
-pub struct Profiles {
-    manifests: BTreeMap<Digest, Arc<Manifest>>,
-    schemas: BTreeMap<Digest, Arc<Schema>>,
-    profiles: BTreeMap<String, Arc<Profile>>,
+pub struct ConformanceProfiles {
+    manifests: BTreeMap<Digest, Arc<SchemaManifest>>,
+    schemas: BTreeMap<Digest, Arc<StrictSchema>>,
+    profiles: BTreeMap<String, Arc<ConformanceProfile>>,
 }
 
-impl Profiles {
+impl ConformanceProfiles {
     /// The profiles that are compiled in.
     pub fn builtin() -> Self {
-        static BUILTIN: LazyLock<Profiles> = LazyLock::new(|| {
+        static BUILTIN: LazyLock<ConformanceProfiles> = LazyLock::new(|| {
             const PROMISE: &str = "what is compiled in loads, as a unit test shows";
-            let mut profiles = Profiles::default();
+            let mut profiles = ConformanceProfiles::default();
             for bytes in MANIFESTS {
                 profiles.add_manifest(bytes).expect(PROMISE);
             }
@@ -245,12 +247,12 @@ impl Profiles {
     }
 
     /// The profile with this identifier.
-    pub fn get(&self, id: &str) -> Option<Arc<Profile>> {
+    pub fn get(&self, id: &str) -> Option<Arc<ConformanceProfile>> {
         self.profiles.get(id).map(Arc::clone)
     }
 
     /// All profiles, sorted by identifier.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Profile>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<ConformanceProfile>> {
         self.profiles.values()
     }
 
@@ -259,7 +261,7 @@ impl Profiles {
     /// # Errors
     /// [`ProfileError::Manifest`] if the bytes are not a manifest.
     pub fn add_manifest(&mut self, bytes: &[u8]) -> Result<Digest, ProfileError> {
-        let manifest = Manifest::load(bytes)?;
+        let manifest = SchemaManifest::load(bytes)?;
         let digest = manifest.digest();
         self.manifests.insert(digest, Arc::new(manifest));
         Ok(digest)
@@ -270,7 +272,7 @@ impl Profiles {
     /// # Errors
     /// [`ProfileError::Schema`] if the bytes are not a strict schema.
     pub fn add_schema(&mut self, bytes: &[u8]) -> Result<Digest, ProfileError> {
-        let schema = Schema::load(bytes, &[])?;
+        let schema = StrictSchema::load(bytes, &[])?;
         let digest = schema.digest();
         self.schemas.insert(digest, Arc::new(schema));
         Ok(digest)
@@ -280,9 +282,9 @@ impl Profiles {
     ///
     /// # Errors
     /// [`ProfileError`] if the bytes are not a profile, refer to something unknown, or reuse an identifier.
-    pub fn add_profile(&mut self, bytes: &[u8]) -> Result<Arc<Profile>, ProfileError> {
-        let document = json::parse(bytes, Limits::DOCUMENT)?;
-        let file: ProfileFile =
+    pub fn add_profile(&mut self, bytes: &[u8]) -> Result<Arc<ConformanceProfile>, ProfileError> {
+        let document = json::parse(bytes, JsonLimits::DOCUMENT)?;
+        let file: ProfileDocument =
             serde_json::from_value(document).map_err(|e| ProfileError::Shape(excerpt(&e.to_string())))?;
         if self.profiles.contains_key(&file.id) {
             return Err(ProfileError::Taken(excerpt(&file.id)));
@@ -294,7 +296,7 @@ impl Profiles {
 
     /// Replaces the manifest with the same id in every profile, which changes the digests of those profiles. If the
     /// bytes come from a source that the operator does not control, the caller first compares their digest with the
-    /// configured one ([`Digest::check`]).
+    /// configured one ([`Digest::verify`]).
     ///
     /// # Errors
     /// [`ProfileError`] if the bytes are not a manifest, or no profile uses the identifier.
@@ -318,32 +320,35 @@ impl Profiles {
         Ok(())
     }
 
-    fn build(&self, file: ProfileFile) -> Result<Profile, ProfileError> {
+    fn build(&self, file: ProfileDocument) -> Result<ConformanceProfile, ProfileError> {
         file.check()?;
-        let records = file.records.iter().map(|name| Key::from_name(name).ok_or_else(|| bad("record", name)));
+        let records = file
+            .records
+            .iter()
+            .map(|name| RecordKey::from_name(name).ok_or_else(|| invalid_value_error("record", name)));
         let records = records.collect::<Result<_, _>>()?;
         let base_schema = self.schemas.get(&file.base_schema.digest);
         let base_schema = base_schema.filter(|schema| schema.id() == Some(&file.base_schema.id));
-        let base_schema = Arc::clone(base_schema.ok_or_else(|| missing(&file.base_schema))?);
+        let base_schema = Arc::clone(base_schema.ok_or_else(|| missing_document_error(&file.base_schema))?);
         let mut manifests = BTreeMap::new();
         for (class, rule) in &file.classes {
             let manifest = self.manifests.get(&rule.manifest.digest).filter(|m| m.id() == rule.manifest.id);
-            let manifest = manifest.ok_or_else(|| missing(&rule.manifest))?;
+            let manifest = manifest.ok_or_else(|| missing_document_error(&rule.manifest))?;
             if manifest.class() != class {
-                return Err(bad("class", class));
+                return Err(invalid_value_error("class", class));
             }
             manifests.insert(class.clone(), Arc::clone(manifest));
         }
-        let canonical = canonical::form(&file).map_err(|e| ProfileError::Shape(excerpt(&e.to_string())))?;
-        Ok(Profile { digest: Digest::of(&canonical), file, records, base_schema, manifests })
+        let canonical = canonical::canonical_json(&file).map_err(|e| ProfileError::Shape(excerpt(&e.to_string())))?;
+        Ok(ConformanceProfile { digest: Digest::compute(&canonical), file, records, base_schema, manifests })
     }
 }
 
-fn missing(pinned: &Pinned) -> ProfileError {
+fn missing_document_error(pinned: &ProfilePin) -> ProfileError {
     ProfileError::Missing { id: excerpt(&pinned.id), digest: pinned.digest }
 }
 
-fn bad(what: &'static str, value: &str) -> ProfileError {
+fn invalid_value_error(what: &'static str, value: &str) -> ProfileError {
     ProfileError::Value { what, value: excerpt(value) }
 }
 
@@ -384,7 +389,7 @@ pub enum ProfileError {
     Unused(String),
     /// Not a manifest.
     #[error(transparent)]
-    Manifest(#[from] ManifestError),
+    Manifest(#[from] SchemaManifestError),
     /// Not a schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -392,20 +397,20 @@ pub enum ProfileError {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ProfileFile {
+struct ProfileDocument {
     schema: String,
     id: String,
     title: String,
     records: Vec<String>,
     entry: EntryRule,
     members: Vec<String>,
-    status: StatusWords,
-    classes: BTreeMap<String, ClassRule>,
-    base_schema: Pinned,
-    effects: BTreeMap<Code, Effect>,
+    status: LifecycleStatuses,
+    classes: BTreeMap<String, ClassRulesDocument>,
+    base_schema: ProfilePin,
+    effects: BTreeMap<ReasonCode, ReasonEffect>,
 }
 
-impl ProfileFile {
+impl ProfileDocument {
     fn check(&self) -> Result<(), ProfileError> {
         if self.schema != FORMAT {
             return Err(ProfileError::Format(excerpt(&self.schema)));
@@ -413,7 +418,7 @@ impl ProfileFile {
         let of_classes = self.classes.values().filter_map(|class| class.entry.as_ref());
         of_classes.chain([&self.entry]).try_for_each(EntryRule::check)?;
         match self.members.iter().find(|member| !member.starts_with('/')) {
-            Some(member) => Err(bad("member", member)),
+            Some(member) => Err(invalid_value_error("member", member)),
             None => Ok(()),
         }
     }
@@ -421,10 +426,10 @@ impl ProfileFile {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ClassRule {
-    manifest: Pinned,
+struct ClassRulesDocument {
+    manifest: ProfilePin,
     #[serde(default = "verb_unknown", skip_serializing_if = "is_verb_unknown")]
-    foreign_verb: Code,
+    foreign_verb: ReasonCode,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     not_under: Vec<String>,
     /// Set if it differs from the profile's rule.
@@ -432,17 +437,17 @@ struct ClassRule {
     entry: Option<EntryRule>,
 }
 
-const fn verb_unknown() -> Code {
-    Code::VerbUnknown
+const fn verb_unknown() -> ReasonCode {
+    ReasonCode::VerbUnknown
 }
 
-fn is_verb_unknown(code: &Code) -> bool {
+fn is_verb_unknown(code: &ReasonCode) -> bool {
     *code == verb_unknown()
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pinned {
+struct ProfilePin {
     id: String,
     digest: Digest,
 }
@@ -453,7 +458,7 @@ mod tests {
 
     #[test]
     fn what_is_compiled_in_loads() {
-        let profiles = Profiles::builtin();
+        let profiles = ConformanceProfiles::builtin();
         let ids: Vec<_> = profiles.iter().map(|profile| profile.id()).collect();
         assert_eq!(ids, ["agent-cards/1.0.0", "agent-cards/1.0.0+released", "agent-cards/1.1.0"]);
         let letter = profiles.get(DEFAULT).expect("the default profile");
@@ -464,24 +469,26 @@ mod tests {
 
     #[test]
     fn the_digest_is_that_of_the_canonical_file() {
-        for (bytes, profile) in PROFILES.iter().zip(Profiles::builtin().iter()) {
+        for (bytes, profile) in PROFILES.iter().zip(ConformanceProfiles::builtin().iter()) {
             let file: serde_json::Value = serde_json::from_slice(bytes).expect("JSON");
             let canonical = serde_json_canonicalizer::to_vec(&file).expect("canonical form");
-            assert_eq!(profile.digest(), Digest::of(&canonical), "{}", profile.id());
+            assert_eq!(profile.digest(), Digest::compute(&canonical), "{}", profile.id());
         }
     }
 
     #[test]
     fn effects_are_those_of_the_profile() {
-        let profiles = Profiles::builtin();
-        let effect = |id| profiles.get(id).expect("built in").weigh(Reason::new(Code::SchemaMirrorPlaceholder)).effect;
-        assert_eq!(effect(DEFAULT), Effect::Fail);
-        assert_eq!(effect("agent-cards/1.0.0+released"), Effect::Warn);
+        let profiles = ConformanceProfiles::builtin();
+        let effect = |id| {
+            profiles.get(id).expect("built in").assign_effect(Reason::new(ReasonCode::SchemaMirrorPlaceholder)).effect
+        };
+        assert_eq!(effect(DEFAULT), ReasonEffect::Fail);
+        assert_eq!(effect("agent-cards/1.0.0+released"), ReasonEffect::Warn);
     }
 
     #[test]
     fn a_class_may_have_an_entry_rule_of_its_own() {
-        let profiles = Profiles::builtin();
+        let profiles = ConformanceProfiles::builtin();
         let letter = profiles.get(DEFAULT).expect("built in");
         assert_eq!(letter.entry(Some("commons")), letter.entry(None));
         let next = profiles.get("agent-cards/1.1.0").expect("built in");
@@ -493,7 +500,8 @@ mod tests {
     #[test]
     fn entry_rules_that_no_entry_can_meet_are_refused() {
         let text = String::from_utf8(PROFILES[2].to_vec()).expect("UTF-8").replace("agent-cards/1.1.0", "mine/1");
-        let refused = |from: &str, to: &str| Profiles::builtin().add_profile(text.replace(from, to).as_bytes());
+        let refused =
+            |from: &str, to: &str| ConformanceProfiles::builtin().add_profile(text.replace(from, to).as_bytes());
         assert!(refused("", "").is_ok());
         let literal = refused("https://runtime.commandlayer.org/execute", "runtime").expect_err("no URL");
         assert_eq!(literal, ProfileError::Value { what: "entry", value: "runtime".into() });
@@ -505,28 +513,28 @@ mod tests {
     fn a_profile_of_another_format_is_refused() {
         let text = String::from_utf8(PROFILES[0].to_vec()).expect("UTF-8").replace(FORMAT, "clresolve.profile/0");
         let text = text.replace(r#""id": "agent-cards/1.0.0""#, r#""id": "mine/1""#);
-        let refused = Profiles::builtin().add_profile(text.as_bytes()).expect_err("no such format");
+        let refused = ConformanceProfiles::builtin().add_profile(text.as_bytes()).expect_err("no such format");
         assert_eq!(refused, ProfileError::Format("clresolve.profile/0".into()));
     }
 
     #[test]
     fn a_profile_is_added_once_and_only_with_what_it_names() {
-        let mut profiles = Profiles::builtin();
+        let mut profiles = ConformanceProfiles::builtin();
         let text = String::from_utf8(PROFILES[0].to_vec()).expect("UTF-8");
         assert_eq!(profiles.add_profile(PROFILES[0]).expect_err("taken"), ProfileError::Taken(DEFAULT.into()));
         let renamed = text.replace(r#""id": "agent-cards/1.0.0""#, r#""id": "mine/1""#);
         assert_eq!(profiles.add_profile(renamed.as_bytes()).expect("a new name").id(), "mine/1");
         let other = renamed.replace("mine/1", "mine/2").replace("sha256:", "sha256:0000").replace("0000", "");
         assert!(profiles.add_profile(other.as_bytes()).is_ok());
-        let mut nothing = Profiles::default();
+        let mut nothing = ConformanceProfiles::default();
         assert!(matches!(nothing.add_profile(PROFILES[0]), Err(ProfileError::Missing { .. })));
         let code = text.replace(r#""effects": {}"#, r#""effects": {"no-such-code": "warn"}"#);
-        assert!(matches!(Profiles::builtin().add_profile(code.as_bytes()), Err(ProfileError::Shape(_))));
+        assert!(matches!(ConformanceProfiles::builtin().add_profile(code.as_bytes()), Err(ProfileError::Shape(_))));
     }
 
     #[test]
     fn a_replaced_manifest_changes_the_digest_of_its_profiles() {
-        let mut profiles = Profiles::builtin();
+        let mut profiles = ConformanceProfiles::builtin();
         let before = profiles.get(DEFAULT).expect("built in").digest();
         let text = String::from_utf8(MANIFESTS[1].to_vec()).expect("UTF-8");
         let bytes = text.replace(r#""name": "ship""#, r#""name": "deliver""#);

@@ -1,25 +1,26 @@
 //! The payment records that a live resolution read, and whether each value is the same at the newest block. Pure.
 //!
-//! [`Published`] is built from the evidence and states for each record whether a decision may use it. A value that is
-//! about to change, an unreadable value, an unset value and a value that was not requested are distinct results.
+//! [`PublishedPayments`] is built from the evidence and states for each record whether a decision may use it. A value
+//! that is about to change, an unreadable value, an unset value and a value that was not requested are distinct
+//! results.
 
 use std::collections::BTreeSet;
 
 use alloy_primitives::{Address, Bytes};
-use clresolve_core::cause::LocalLimit;
+use clresolve_core::cause::LocalLimitError;
 use clresolve_core::payment::{AddressRecord, CoinType, EndpointRecord, EndpointRecordKey, PaymentRecords};
-use clresolve_core::reading::{Answer, ChainError, Reading};
-use clresolve_core::records::Record;
+use clresolve_core::reading::{ChainError, EnsAnswer, NameReading};
+use clresolve_core::records::TextRecord;
 
 /// A name's payment records at the verdict's block and at the newest block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedPayments {
     settled: PaymentRecords,
-    newest: Newest,
+    newest: NewestPaymentRecords,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Newest {
+enum NewestPaymentRecords {
     /// Not compared: the block was chosen by number, or is itself the newest.
     NotCompared,
     /// The name has these records.
@@ -32,7 +33,7 @@ enum Newest {
 
 /// Usability of one published record in a decision: `T` is the value, `R` the record as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PublishedRecord<T, R> {
+pub enum PaymentRecordStatus<T, R> {
     /// Set, and the same at the newest block if that is compared.
     Settled(T),
     /// Not set, and also unset at the newest block if that is compared.
@@ -52,137 +53,140 @@ pub enum PublishedRecord<T, R> {
     NotAsked,
 }
 
-impl Published {
+impl PublishedPayments {
     /// The payment records of a reading. `None` for a name without records, or if none were requested.
-    pub(crate) fn of(reading: &Reading) -> Option<Self> {
+    pub(crate) fn from_reading(reading: &NameReading) -> Option<Self> {
         let settled = match &reading.answer {
-            Answer::Records(found) if !found.payment.is_empty() => found.payment.clone(),
+            EnsAnswer::Records(found) if !found.payment.is_empty() => found.payment.clone(),
             _ => return None,
         };
         let newest = match &reading.latest {
-            None => Newest::NotCompared,
+            None => NewestPaymentRecords::NotCompared,
             Some(Ok(latest)) => match &latest.answer {
-                Answer::Records(found) => Newest::Read(found.payment.clone()),
-                Answer::Unregistered | Answer::NoResolver(_) => Newest::Gone,
+                EnsAnswer::Records(found) => NewestPaymentRecords::Read(found.payment.clone()),
+                EnsAnswer::Unregistered | EnsAnswer::NoResolver(_) => NewestPaymentRecords::Gone,
             },
-            Some(Err(error)) => Newest::Unread(error.clone()),
+            Some(Err(error)) => NewestPaymentRecords::Unread(error.clone()),
         };
         Some(Self { settled, newest })
     }
 
     /// The records at the verdict's block, regardless of the newest block. For display only: decisions use
-    /// [`Published::address`] and [`Published::endpoint`].
-    pub const fn settled(&self) -> &PaymentRecords {
+    /// [`PublishedPayments::address`] and [`PublishedPayments::endpoint`].
+    pub const fn settled_records(&self) -> &PaymentRecords {
         &self.settled
     }
 
     /// The address for a coin type; `None` is the zero address, which is set but belongs to nobody. Another coin type
     /// never replaces an unset or zero address.
-    pub fn address(&self, coin: CoinType) -> PublishedRecord<Option<Address>, AddressRecord> {
-        self.published(|records| records.addresses.get(&coin))
+    pub fn address(&self, coin: CoinType) -> PaymentRecordStatus<Option<Address>, AddressRecord> {
+        self.record_status(|records| records.addresses.get(&coin))
     }
 
     /// The distinct addresses of all coin types that a decision may use.
     pub fn settled_addresses(&self) -> Vec<Address> {
         let settled = self.settled.addresses.keys().filter_map(|coin| match self.address(*coin) {
-            PublishedRecord::Settled(address) => address,
+            PaymentRecordStatus::Settled(address) => address,
             _ => None,
         });
         settled.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// The endpoint under `key`. The text is untrusted; only its UTF-8 is validated.
-    pub fn endpoint(&self, key: EndpointRecordKey) -> PublishedRecord<String, EndpointRecord> {
-        self.published(|records| records.endpoints.get(&key))
+    pub fn endpoint(&self, key: EndpointRecordKey) -> PaymentRecordStatus<String, EndpointRecord> {
+        self.record_status(|records| records.endpoints.get(&key))
     }
 
     /// The records that differ at the newest block: coin types, then keys.
-    pub(crate) fn pending(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn pending_records(&self) -> impl Iterator<Item = String> {
         let addresses = self.settled.addresses.keys().filter(|coin| is_pending(&self.address(**coin)));
         let endpoints = self.settled.endpoints.keys().filter(|key| is_pending(&self.endpoint(**key)));
         addresses.map(ToString::to_string).chain(endpoints.map(ToString::to_string))
     }
 
     /// Estimated memory use in bytes.
-    pub fn bytes(&self) -> usize {
+    pub fn estimated_bytes(&self) -> usize {
         let newest = match &self.newest {
-            Newest::Read(records) => bytes(records),
-            Newest::NotCompared | Newest::Gone | Newest::Unread(_) => 0,
+            NewestPaymentRecords::Read(records) => estimate_bytes(records),
+            NewestPaymentRecords::NotCompared | NewestPaymentRecords::Gone | NewestPaymentRecords::Unread(_) => 0,
         };
-        size_of::<Self>() + bytes(&self.settled) + newest
+        size_of::<Self>() + estimate_bytes(&self.settled) + newest
     }
 
-    fn published<R: Readable>(&self, of: impl Fn(&PaymentRecords) -> Option<&R>) -> PublishedRecord<R::Value, R> {
-        let Some(settled) = of(&self.settled) else { return PublishedRecord::NotAsked };
-        let published = settled.published();
-        if matches!(published, PublishedRecord::Failed(_)) {
+    fn record_status<R: TypedRecord>(
+        &self,
+        of: impl Fn(&PaymentRecords) -> Option<&R>,
+    ) -> PaymentRecordStatus<R::Value, R> {
+        let Some(settled) = of(&self.settled) else { return PaymentRecordStatus::NotAsked };
+        let published = settled.status_at_block();
+        if matches!(published, PaymentRecordStatus::Failed(_)) {
             return published;
         }
         let newest = match &self.newest {
-            Newest::NotCompared => None,
-            Newest::Gone => Some(Ok(R::ABSENT)),
-            Newest::Unread(error) => Some(Err(error.clone())),
+            NewestPaymentRecords::NotCompared => None,
+            NewestPaymentRecords::Gone => Some(Ok(R::ABSENT)),
+            NewestPaymentRecords::Unread(error) => Some(Err(error.clone())),
             // A missing record at the newest block counts as unset, because the same call requests it.
-            Newest::Read(records) => {
-                Some(of(records).cloned().ok_or(ChainError::LocalLimit(LocalLimit::FurtherRecords)))
+            NewestPaymentRecords::Read(records) => {
+                Some(of(records).cloned().ok_or(ChainError::LocalLimit(LocalLimitError::FurtherRecords)))
             }
         };
         match newest.filter(|newest| newest.as_ref() != Ok(settled)) {
             Some(newest) if !clresolve_core::mutant!("pending-payment-is-settled") => {
-                PublishedRecord::Pending { settled: settled.clone(), newest }
+                PaymentRecordStatus::Pending { settled: settled.clone(), newest }
             }
             _ => published,
         }
     }
 }
 
-const fn is_pending<T, R>(standing: &PublishedRecord<T, R>) -> bool {
-    matches!(standing, PublishedRecord::Pending { .. })
+const fn is_pending<T, R>(standing: &PaymentRecordStatus<T, R>) -> bool {
+    matches!(standing, PaymentRecordStatus::Pending { .. })
 }
 
 /// A record with a typed value.
-trait Readable: Clone + PartialEq {
+trait TypedRecord: Clone + PartialEq {
     type Value;
     const ABSENT: Self;
 
     /// The record at the verdict's block, whatever the newest block has.
-    fn published(&self) -> PublishedRecord<Self::Value, Self>;
+    fn status_at_block(&self) -> PaymentRecordStatus<Self::Value, Self>;
 }
 
-impl Readable for AddressRecord {
+impl TypedRecord for AddressRecord {
     type Value = Option<Address>;
     const ABSENT: Self = Self::Absent;
 
-    fn published(&self) -> PublishedRecord<Self::Value, Self> {
+    fn status_at_block(&self) -> PaymentRecordStatus<Self::Value, Self> {
         match self {
-            Self::Address(address) => PublishedRecord::Settled(Some(*address).filter(|address| !address.is_zero())),
-            Self::Absent => PublishedRecord::Absent,
-            Self::Malformed(bytes) => PublishedRecord::Malformed(bytes.clone()),
-            Self::Failed(cause) => PublishedRecord::Failed(cause.clone()),
+            Self::Address(address) => PaymentRecordStatus::Settled(Some(*address).filter(|address| !address.is_zero())),
+            Self::Absent => PaymentRecordStatus::Absent,
+            Self::Malformed(bytes) => PaymentRecordStatus::Malformed(bytes.clone()),
+            Self::Failed(cause) => PaymentRecordStatus::Failed(cause.clone()),
         }
     }
 }
 
-impl Readable for EndpointRecord {
+impl TypedRecord for EndpointRecord {
     type Value = String;
-    const ABSENT: Self = Self::Read(Record::Absent);
+    const ABSENT: Self = Self::Read(TextRecord::Absent);
 
-    fn published(&self) -> PublishedRecord<String, Self> {
+    fn status_at_block(&self) -> PaymentRecordStatus<String, Self> {
         match self {
-            Self::Read(Record::Text(text)) => PublishedRecord::Settled(text.clone()),
-            Self::Read(Record::Absent) => PublishedRecord::Absent,
-            Self::Read(Record::NotUtf8(bytes)) => PublishedRecord::Malformed(bytes.clone().into()),
-            Self::Failed(cause) => PublishedRecord::Failed(cause.clone()),
+            Self::Read(TextRecord::Text(text)) => PaymentRecordStatus::Settled(text.clone()),
+            Self::Read(TextRecord::Absent) => PaymentRecordStatus::Absent,
+            Self::Read(TextRecord::NotUtf8(bytes)) => PaymentRecordStatus::Malformed(bytes.clone().into()),
+            Self::Failed(cause) => PaymentRecordStatus::Failed(cause.clone()),
         }
     }
 }
 
 /// Estimated memory use in bytes, including texts, whose length a resolver controls.
-fn bytes(records: &PaymentRecords) -> usize {
+fn estimate_bytes(records: &PaymentRecords) -> usize {
     let texts = records.endpoints.values().map(|record| match record {
-        EndpointRecord::Read(Record::Text(text)) => text.len(),
-        EndpointRecord::Read(Record::NotUtf8(bytes)) => bytes.len(),
-        EndpointRecord::Read(Record::Absent) | EndpointRecord::Failed(_) => 0,
+        EndpointRecord::Read(TextRecord::Text(text)) => text.len(),
+        EndpointRecord::Read(TextRecord::NotUtf8(bytes)) => bytes.len(),
+        EndpointRecord::Read(TextRecord::Absent) | EndpointRecord::Failed(_) => 0,
     });
     let entries = size_of::<(CoinType, AddressRecord)>() * records.addresses.len()
         + size_of::<(EndpointRecordKey, EndpointRecord)>() * records.endpoints.len();
@@ -191,9 +195,9 @@ fn bytes(records: &PaymentRecords) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use clresolve_core::cause::ResolverFault;
-    use clresolve_core::payment::Coins;
-    use clresolve_core::reading::{Found, Latest};
+    use clresolve_core::cause::ResolverContractError;
+    use clresolve_core::payment::CoinTypes;
+    use clresolve_core::reading::{LatestNameState, ResolvedRecords};
     use jiff::Timestamp;
 
     use super::*;
@@ -203,7 +207,7 @@ mod tests {
     const KEY: EndpointRecordKey = EndpointRecordKey::Runtime;
 
     fn cause() -> ChainError {
-        ChainError::Resolver(ResolverFault::RevertedSilently)
+        ChainError::Resolver(ResolverContractError::RevertedSilently)
     }
 
     fn records(address: AddressRecord, endpoint: EndpointRecord) -> PaymentRecords {
@@ -211,15 +215,15 @@ mod tests {
     }
 
     fn text(text: &str) -> EndpointRecord {
-        EndpointRecord::Read(Record::Text(text.to_owned()))
+        EndpointRecord::Read(TextRecord::Text(text.to_owned()))
     }
 
     fn address(byte: u8) -> AddressRecord {
         AddressRecord::Address(Address::repeat_byte(byte))
     }
 
-    fn answer(payment: PaymentRecords) -> Answer {
-        Answer::Records(Found {
+    fn answer(payment: PaymentRecords) -> EnsAnswer {
+        EnsAnswer::Records(ResolvedRecords {
             resolver: Address::ZERO,
             wildcard: None,
             offchain: false,
@@ -228,12 +232,12 @@ mod tests {
         })
     }
 
-    fn published(settled: PaymentRecords, latest: Option<Result<Answer, ChainError>>) -> Published {
-        let evidence = sample::evidence(&sample::good(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
+    fn published(settled: PaymentRecords, latest: Option<Result<EnsAnswer, ChainError>>) -> PublishedPayments {
+        let evidence = sample::evidence(&sample::good_card(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
         let reading = evidence.reading.expect("it was read");
-        let latest = latest.map(|answer| answer.map(|answer| Latest { answer, holder: reading.holder }));
-        let reading = Reading { answer: answer(settled), latest, ..reading };
-        Published::of(&reading).expect("there are records")
+        let latest = latest.map(|answer| answer.map(|answer| LatestNameState { answer, holder: reading.holder }));
+        let reading = NameReading { answer: answer(settled), latest, ..reading };
+        PublishedPayments::from_reading(&reading).expect("there are records")
     }
 
     #[test]
@@ -241,17 +245,17 @@ mod tests {
         let same = records(address(1), text("https://a.example"));
         for latest in [None, Some(Ok(answer(same.clone())))] {
             let published = published(same.clone(), latest);
-            assert_eq!(published.address(COIN), PublishedRecord::Settled(Some(Address::repeat_byte(1))));
-            assert_eq!(published.endpoint(KEY), PublishedRecord::Settled("https://a.example".to_owned()));
-            assert_eq!(published.address(CoinType::EVM_DEFAULT), PublishedRecord::NotAsked);
-            assert_eq!(published.endpoint(EndpointRecordKey::Web), PublishedRecord::NotAsked);
+            assert_eq!(published.address(COIN), PaymentRecordStatus::Settled(Some(Address::repeat_byte(1))));
+            assert_eq!(published.endpoint(KEY), PaymentRecordStatus::Settled("https://a.example".to_owned()));
+            assert_eq!(published.address(CoinType::EVM_DEFAULT), PaymentRecordStatus::NotAsked);
+            assert_eq!(published.endpoint(EndpointRecordKey::Web), PaymentRecordStatus::NotAsked);
         }
         let absent = records(AddressRecord::Absent, EndpointRecord::ABSENT);
-        for latest in [None, Some(Ok(answer(absent.clone()))), Some(Ok(Answer::Unregistered))] {
+        for latest in [None, Some(Ok(answer(absent.clone()))), Some(Ok(EnsAnswer::Unregistered))] {
             let published = published(absent.clone(), latest);
             assert_eq!(
                 (published.address(COIN), published.endpoint(KEY)),
-                (PublishedRecord::Absent, PublishedRecord::Absent)
+                (PaymentRecordStatus::Absent, PaymentRecordStatus::Absent)
             );
         }
     }
@@ -259,12 +263,12 @@ mod tests {
     #[test]
     fn a_value_that_the_newest_block_does_not_repeat_is_pending() {
         let settled = records(address(1), text("https://a.example"));
-        let pending = |latest: Result<Answer, ChainError>| {
+        let pending = |latest: Result<EnsAnswer, ChainError>| {
             let published = published(settled.clone(), Some(latest));
             match (published.address(COIN), published.endpoint(KEY)) {
                 (
-                    PublishedRecord::Pending { settled: then, newest },
-                    PublishedRecord::Pending { settled: called, newest: calls },
+                    PaymentRecordStatus::Pending { settled: then, newest },
+                    PaymentRecordStatus::Pending { settled: called, newest: calls },
                 ) => {
                     assert_eq!((then, called), (address(1), text("https://a.example")));
                     (newest, calls)
@@ -273,9 +277,9 @@ mod tests {
             }
         };
         let changed = records(address(2), text("https://b.example"));
-        let names: Vec<_> = published(settled.clone(), Some(Ok(answer(changed.clone())))).pending().collect();
+        let names: Vec<_> = published(settled.clone(), Some(Ok(answer(changed.clone())))).pending_records().collect();
         assert_eq!(names, ["60", "cl.endpoint.runtime"]);
-        assert_eq!(published(settled.clone(), None).pending().count(), 0);
+        assert_eq!(published(settled.clone(), None).pending_records().count(), 0);
         assert_eq!(pending(Ok(answer(changed))), (Ok(address(2)), Ok(text("https://b.example"))));
         let removed = records(AddressRecord::Absent, EndpointRecord::ABSENT);
         assert_eq!(pending(Ok(answer(removed))), (Ok(AddressRecord::Absent), Ok(EndpointRecord::ABSENT)));
@@ -285,8 +289,8 @@ mod tests {
             (Ok(AddressRecord::Failed(cause())), Ok(EndpointRecord::Failed(cause())))
         );
         assert_eq!(pending(Err(cause())), (Err(cause()), Err(cause())));
-        assert_eq!(pending(Ok(Answer::NoResolver(None))), (Ok(AddressRecord::Absent), Ok(EndpointRecord::ABSENT)));
-        let unasked = || ChainError::LocalLimit(LocalLimit::FurtherRecords);
+        assert_eq!(pending(Ok(EnsAnswer::NoResolver(None))), (Ok(AddressRecord::Absent), Ok(EndpointRecord::ABSENT)));
+        let unasked = || ChainError::LocalLimit(LocalLimitError::FurtherRecords);
         assert_eq!(pending(Ok(answer(PaymentRecords::default()))), (Err(unasked()), Err(unasked())));
     }
 
@@ -296,11 +300,11 @@ mod tests {
         let published = published(absent, Some(Ok(answer(records(address(2), text("https://b.example"))))));
         assert!(matches!(
             published.address(COIN),
-            PublishedRecord::Pending { newest: Ok(AddressRecord::Address(_)), .. }
+            PaymentRecordStatus::Pending { newest: Ok(AddressRecord::Address(_)), .. }
         ));
         assert!(matches!(
             published.endpoint(KEY),
-            PublishedRecord::Pending { newest: Ok(EndpointRecord::Read(_)), .. }
+            PaymentRecordStatus::Pending { newest: Ok(EndpointRecord::Read(_)), .. }
         ));
     }
 
@@ -310,8 +314,8 @@ mod tests {
         let absent = answer(records(AddressRecord::Absent, EndpointRecord::ABSENT));
         for latest in [None, Some(Ok(answer(failed.clone()))), Some(Ok(absent))] {
             let published = published(failed.clone(), latest);
-            assert_eq!(published.address(COIN), PublishedRecord::Failed(cause()));
-            assert_eq!(published.endpoint(KEY), PublishedRecord::Failed(cause()));
+            assert_eq!(published.address(COIN), PaymentRecordStatus::Failed(cause()));
+            assert_eq!(published.endpoint(KEY), PaymentRecordStatus::Failed(cause()));
         }
     }
 
@@ -319,29 +323,29 @@ mod tests {
     fn what_is_set_but_unusable_is_malformed() {
         let bytes = Bytes::from_static(&[0xff; 32]);
         let odd =
-            records(AddressRecord::Malformed(bytes.clone()), EndpointRecord::Read(Record::NotUtf8(bytes.to_vec())));
+            records(AddressRecord::Malformed(bytes.clone()), EndpointRecord::Read(TextRecord::NotUtf8(bytes.to_vec())));
         let published = published(odd, None);
-        assert_eq!(published.address(COIN), PublishedRecord::Malformed(bytes.clone()));
-        assert_eq!(published.endpoint(KEY), PublishedRecord::Malformed(bytes));
+        assert_eq!(published.address(COIN), PaymentRecordStatus::Malformed(bytes.clone()));
+        assert_eq!(published.endpoint(KEY), PaymentRecordStatus::Malformed(bytes));
     }
 
     #[test]
     fn a_name_without_records_publishes_nothing() {
-        let evidence = sample::evidence(&sample::good(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
+        let evidence = sample::evidence(&sample::good_card(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
         let reading = evidence.reading.expect("it was read");
-        let of = |answer: Answer| Published::of(&Reading { answer, ..reading.clone() });
-        assert_eq!(of(Answer::Unregistered), None);
-        assert_eq!(of(Answer::NoResolver(None)), None);
+        let of = |answer: EnsAnswer| PublishedPayments::from_reading(&NameReading { answer, ..reading.clone() });
+        assert_eq!(of(EnsAnswer::Unregistered), None);
+        assert_eq!(of(EnsAnswer::NoResolver(None)), None);
         assert_eq!(of(answer(PaymentRecords::default())), None);
-        assert!(of(answer(PaymentRecords::failed(&Coins::default(), &cause()))).is_some());
+        assert!(of(answer(PaymentRecords::failed(&CoinTypes::default(), &cause()))).is_some());
     }
 
     #[test]
     fn long_texts_have_their_weight() {
-        let short = published(records(address(1), text("")), None).bytes();
+        let short = published(records(address(1), text("")), None).estimated_bytes();
         let long = text(&"a".repeat(1 << 20));
         let twice = Some(Ok(answer(records(address(1), long.clone()))));
-        assert_eq!(published(records(address(1), long), twice).bytes() - short, {
+        assert_eq!(published(records(address(1), long), twice).estimated_bytes() - short, {
             let entries = size_of::<(CoinType, AddressRecord)>() + size_of::<(EndpointRecordKey, EndpointRecord)>();
             (2 << 20) + entries
         });

@@ -2,40 +2,43 @@
 
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::name::{EnsName, EnsNameError};
 use clresolve_core::payment::PaymentRecords;
-use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holder, Holding, Latest, Proof, Reading};
+use clresolve_core::reading::{
+    BlockSelector, ChainBlock, EnsAnswer, LatestNameState, NameHolder, NameReading, OwnerReading, ProofGrade,
+    ProofStrength, ResolvedRecords,
+};
 use clresolve_core::reason::Reason;
-use clresolve_core::records::{Key, Record, RecordSet};
-use clresolve_core::state::State;
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::state::TrustState;
 use clresolve_ipfs::ContentId;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::build;
-use crate::card::Card;
-use crate::check::Policy;
-use crate::evidence::continuity::{Continuity, Sighting};
-use crate::evidence::{Evidence, IpfsOutcome, OwnerEvidence, ProvenBy, Source};
-use crate::manifest::Manifest;
-use crate::profile::{DEFAULT, Profile, Profiles};
-use crate::published::Published;
-use crate::schema::bound::{CompiledSchema, Gathering};
+use crate::card::AgentCard;
+use crate::check::JudgementPolicy;
+use crate::evidence::continuity::{HistoryOutcome, NameObservation};
+use crate::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, OwnerEvidence, ResolutionEvidence};
+use crate::manifest::SchemaManifest;
+use crate::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
+use crate::published::PublishedPayments;
+use crate::schema::bound::{BoundSchema, BoundSchemaCollector};
 use crate::schema::served::ServedSchema;
 use crate::trust::Resolution;
 use crate::verdict::Verdict;
 
 /// A commons card that is valid under every profile.
-pub fn good() -> Value {
+pub fn good_card() -> Value {
     serde_json::from_str(include_str!("sample/good.json")).expect("JSON")
 }
 
 /// A commercial card that is valid under every profile.
-pub fn good_commercial() -> Value {
+pub fn good_commercial_card() -> Value {
     let location = |side: &str| {
         format!("https://commandlayer.org/schemas/v1.0.0/commercial/purchase/{side}s/purchase.{side}.schema.json")
     };
-    let mut card = good();
+    let mut card = good_card();
     card["$id"] = json!("https://commandlayer.org/agent-cards/agents/v1.0.0/commercial/purchaseagent.eth.json");
     for (member, value) in [("id", "purchaseagent.eth"), ("slug", "purchaseagent"), ("ens", "purchaseagent.eth")] {
         card[member] = json!(value);
@@ -49,14 +52,18 @@ pub fn good_commercial() -> Value {
 }
 
 /// The reasons of `rule` for `document` under the default profile.
-pub fn judged(document: &Value, rule: fn(&Card, &Profile) -> Vec<Reason>) -> Vec<Reason> {
-    judged_under(DEFAULT, document, rule)
+pub fn judge_document(document: &Value, rule: fn(&AgentCard, &ConformanceProfile) -> Vec<Reason>) -> Vec<Reason> {
+    judge_document_under(DEFAULT, document, rule)
 }
 
 /// The reasons of `rule` for `document` under a profile.
-pub fn judged_under(profile: &str, document: &Value, rule: fn(&Card, &Profile) -> Vec<Reason>) -> Vec<Reason> {
-    let card = Card::parse(document.to_string().as_bytes()).expect("strict JSON");
-    rule(&card, &Profiles::builtin().get(profile).expect("a profile that is built in"))
+pub fn judge_document_under(
+    profile: &str,
+    document: &Value,
+    rule: fn(&AgentCard, &ConformanceProfile) -> Vec<Reason>,
+) -> Vec<Reason> {
+    let card = AgentCard::parse(document.to_string().as_bytes()).expect("strict JSON");
+    rule(&card, &ConformanceProfiles::builtin().get(profile).expect("a profile that is built in"))
 }
 
 /// The distinct codes of `reasons`, sorted.
@@ -68,111 +75,115 @@ pub fn codes(reasons: &[Reason]) -> Vec<&'static str> {
 }
 
 /// The observation at `block` of a card of this version, whose digest and records are those of `content`.
-pub fn sighting(block: u64, version: &str, content: &str) -> Sighting {
-    let digest = Digest::of(content.as_bytes()).to_string();
-    let records = Key::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest.clone())).collect();
-    Sighting { block, card: Some((version.to_owned(), digest)), records, edition: None }
+pub fn sample_observation(block: u64, version: &str, content: &str) -> NameObservation {
+    let digest = Digest::compute(content.as_bytes()).to_string();
+    let records = RecordKey::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest.clone())).collect();
+    NameObservation { block, card: Some((version.to_owned(), digest)), records, edition: None }
 }
 
 /// The evidence of a resolution of `agent` without any defect: its URL serves the card, and the IPFS walk proves it.
 /// `card` holds the served bytes.
-pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
+pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> ResolutionEvidence {
     let text = |member: &str| agent[member].as_str().expect("a text").to_owned();
-    let cid = ContentId::raw_of(card);
+    let cid = ContentId::from_raw_block(card);
     let url = format!("https://cards.example/{}.json", text("ens"));
     let values = [
-        (Key::Entry, text("entry")),
-        (Key::Agentcard, url.clone()),
-        (Key::CidAgentcard, cid.to_string()),
-        (Key::MirrorIpfs, format!("ipfs://{cid}")),
-        (Key::Checksum, Digest::of(card).to_string()),
-        (Key::Owner, text("owner")),
+        (RecordKey::Entry, text("entry")),
+        (RecordKey::Agentcard, url.clone()),
+        (RecordKey::CidAgentcard, cid.to_string()),
+        (RecordKey::MirrorIpfs, format!("ipfs://{cid}")),
+        (RecordKey::Checksum, Digest::compute(card).to_string()),
+        (RecordKey::Owner, text("owner")),
     ];
-    let absent = Key::ALL.map(|key| (key, Record::Absent));
-    let records: RecordSet = absent.into_iter().chain(values.map(|(key, value)| (key, Record::Text(value)))).collect();
-    let answer = Answer::Records(Found {
+    let absent = RecordKey::ALL.map(|key| (key, TextRecord::Absent));
+    let records: RecordSet =
+        absent.into_iter().chain(values.map(|(key, value)| (key, TextRecord::Text(value)))).collect();
+    let answer = EnsAnswer::Records(ResolvedRecords {
         resolver: [1; 20].into(),
         wildcard: None,
         offchain: false,
         records,
         payment: PaymentRecords::default(),
     });
-    let holder = Holder::Address([3; 20].into());
-    let reading = Reading {
-        block: Block { number: 1, hash: [2; 32].into(), timestamp: now },
-        latest: Some(Ok(Latest { answer: answer.clone(), holder })),
+    let holder = NameHolder::Address([3; 20].into());
+    let reading = NameReading {
+        block: ChainBlock { number: 1, hash: [2; 32].into(), timestamp: now },
+        latest: Some(Ok(LatestNameState { answer: answer.clone(), holder })),
         newest: None,
         answer,
         holder,
         expiry: None,
-        proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
+        proof: ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: true },
         endpoints: vec!["own".to_owned()],
         contradicted_by: Vec::new(),
         failed_endpoints: Vec::new(),
     };
-    Evidence {
+    ResolutionEvidence {
         name: EnsName::parse(&text("ens")).expect("a name"),
         now,
         chain_id: 1,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
-        owner: OwnerEvidence::Read(Holding { address: Some([3; 20].into()), holder: Holder::Nobody }),
-        https: Source::Body { bytes: card.clone(), url },
-        ipfs: IpfsOutcome::Proven { bytes: card.clone(), by: ProvenBy::Gateway, blocks: 3 },
+        owner: OwnerEvidence::Read(OwnerReading { address: Some([3; 20].into()), holder: NameHolder::Nobody }),
+        https: HttpsOutcome::Body { bytes: card.clone(), url },
+        ipfs: IpfsOutcome::Proven { bytes: card.clone(), by: ContentProofSource::Gateway, blocks: 3 },
         mirror: IpfsOutcome::NotAsked,
         liars: Vec::new(),
         schemas: None,
-        continuity: Continuity::NotAsked,
+        continuity: HistoryOutcome::NotAsked,
         links: None,
         misspelt_keys: Vec::new(),
     }
 }
 
 /// A compiled schema, as if proven by a manifest. Its `$id` determines its location.
-pub fn bound(schema: &Value) -> CompiledSchema {
+pub fn sample_bound_schema(schema: &Value) -> BoundSchema {
     let served = ServedSchema::read(schema.to_string().into());
     let entry = |side: &str, id: &Value| json!({"canonical": id, "mirrors": [], "path": format!("{side}.json"), "id": id, "sha256": served.digest()});
     let other = json!("https://schemas.example/other.json");
     let manifest = json!({"schema": "clresolve.manifest/1", "id": "m/1", "class": "commons", "version": "1", "shared": [],
         "verbs": [{"name": "summarize", "request": entry("request", &schema["$id"]), "receipt": entry("receipt", &other)}]});
-    let manifest = Manifest::load(manifest.to_string().as_bytes()).expect("a manifest");
-    Gathering::new(&manifest, &manifest.verbs()[0].request, served.clone()).ready().compile().expect("a strict schema")
+    let manifest = SchemaManifest::load(manifest.to_string().as_bytes()).expect("a manifest");
+    BoundSchemaCollector::new(&manifest, &manifest.verbs()[0].request, served.clone())
+        .into_bundle()
+        .compile()
+        .expect("a strict schema")
 }
 
 /// A resolution without evidence, for tests of caches.
-pub fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
-    let profiles = Profiles::builtin();
+pub fn empty_resolution(state: TrustState, now: Timestamp, failures: u32) -> Resolution {
+    let profiles = ConformanceProfiles::builtin();
     let profile = profiles.iter().next().expect("a built-in profile");
-    let bare = build::invalid_name("", &NameError::Empty, profile, &Policy::default(), now);
+    let bare = build::invalid_name_resolution("", &EnsNameError::Empty, profile, &JudgementPolicy::default(), now);
     let mut verdict = bare.verdict().as_ref().clone();
     verdict.state = state;
     verdict.freshness = build::freshness(state, now, failures);
-    live(verdict, None)
+    live_resolution(verdict, None)
 }
 
 /// Wraps any verdict as the result of a live resolution, with any bytes as its card.
-pub fn live(verdict: Verdict, card: Option<Bytes>) -> Resolution {
+pub fn live_resolution(verdict: Verdict, card: Option<Bytes>) -> Resolution {
     Resolution::new(verdict, card, None)
 }
 
 /// Wraps any verdict as the result of a live resolution that read the chain up to this height.
-pub fn read_to(verdict: Verdict, newest: u64) -> Resolution {
-    live(verdict, None).read_to(Some(newest))
+pub fn resolution_up_to(verdict: Verdict, newest: u64) -> Resolution {
+    live_resolution(verdict, None).with_newest_block(Some(newest))
 }
 
 /// Wraps any verdict as the result of a live resolution of a name with these payment records.
-pub fn paid(verdict: Verdict, payment: Published) -> Resolution {
+pub fn resolution_with_payments(verdict: Verdict, payment: PublishedPayments) -> Resolution {
     Resolution::new(verdict, None, Some(payment))
 }
 
 /// Payment records with the values `settled` at the verdict's block and `newest` at the newest one.
-pub fn published(settled: PaymentRecords, newest: PaymentRecords) -> Option<Published> {
+pub fn published_payments(settled: PaymentRecords, newest: PaymentRecords) -> Option<PublishedPayments> {
     let answer = |payment| {
         let (resolver, records) = ([1; 20].into(), std::iter::empty().collect());
-        Answer::Records(Found { resolver, wildcard: None, offchain: false, records, payment })
+        EnsAnswer::Records(ResolvedRecords { resolver, wildcard: None, offchain: false, records, payment })
     };
-    let evidence = evidence(&good(), &Bytes::new(), Timestamp::UNIX_EPOCH);
+    let evidence = evidence(&good_card(), &Bytes::new(), Timestamp::UNIX_EPOCH);
     let reading = evidence.reading.expect("it was read");
-    let latest = Latest { answer: answer(newest), holder: reading.holder };
-    Published::of(&Reading { answer: answer(settled), latest: Some(Ok(latest)), ..reading })
+    let latest = LatestNameState { answer: answer(newest), holder: reading.holder };
+    PublishedPayments::from_reading(&NameReading { answer: answer(settled), latest: Some(Ok(latest)), ..reading })
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
 use clresolve_core::json::pointer;
-use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::json::{JsonError, JsonLimits};
 use clresolve_core::text::excerpt;
 
 use self::strict::StrictModeFaults;
@@ -28,26 +28,26 @@ pub const MAX_OBJECTIONS: usize = 4096;
 
 /// A compiled schema that passed the strictness check.
 #[derive(Debug)]
-pub struct Schema {
+pub struct StrictSchema {
     id: Option<String>,
     digest: Digest,
     validator: Validator,
 }
 
-impl Schema {
+impl StrictSchema {
     /// Compiles the schema in `bytes`. Its references may lead to itself and, by `$id`, to the schemas of `bundle`.
     ///
     /// # Errors
     /// [`SchemaError`] if the bytes are not strict JSON, the schema is not strict, or it does not compile.
     pub fn load(bytes: &[u8], bundle: &[Value]) -> Result<Self, SchemaError> {
-        let document = json::parse(bytes, Limits::DOCUMENT)?;
+        let document = json::parse(bytes, JsonLimits::DOCUMENT)?;
         let at_hand = |uri: &str| bundle.iter().any(|schema| strict::id(schema) == Some(uri));
-        let faults: Vec<_> = StrictModeFaults::of(&document).faults(at_hand).cloned().collect();
+        let faults: Vec<_> = StrictModeFaults::analyse(&document).faults(at_hand).cloned().collect();
         if !faults.is_empty() {
             return Err(SchemaError::NotStrict(faults));
         }
         let validator = compile(&document, bundle).map_err(|detail| SchemaError::NotCompiled(excerpt(&detail)))?;
-        Ok(Self { id: strict::id(&document).map(str::to_owned), digest: Digest::of(bytes), validator })
+        Ok(Self { id: strict::id(&document).map(str::to_owned), digest: Digest::compute(bytes), validator })
     }
 
     /// The schema's `$id`.
@@ -66,16 +66,16 @@ impl Schema {
     }
 
     /// The violations in `instance`, at most [`MAX_VIOLATIONS`]; empty if it is valid.
-    pub fn violations(&self, instance: &Value) -> Vec<Violation> {
+    pub fn violations(&self, instance: &Value) -> Vec<SchemaViolation> {
         self.every_violation(instance).take(MAX_VIOLATIONS).collect()
     }
 
     /// All violations in `instance`, up to slightly more than [`MAX_OBJECTIONS`]. A count above [`MAX_OBJECTIONS`]
     /// means that there may be more. For callers that must not miss a violation among less important ones.
-    pub fn every_violation<'i>(&'i self, instance: &'i Value) -> impl Iterator<Item = Violation> + 'i {
+    pub fn every_violation<'i>(&'i self, instance: &'i Value) -> impl Iterator<Item = SchemaViolation> + 'i {
         let is_valid = self.accepts(instance);
         let errors = (!is_valid).then(|| self.validator.iter_errors(instance));
-        errors.into_iter().flatten().flat_map(|error| Violation::of(&error)).take(MAX_OBJECTIONS + 1)
+        errors.into_iter().flatten().flat_map(|error| SchemaViolation::from_error(&error)).take(MAX_OBJECTIONS + 1)
     }
 }
 
@@ -90,7 +90,7 @@ pub fn is_schema(document: &Value) -> bool {
 
 /// One violation of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub struct SchemaViolation {
     /// JSON Pointer to the value; to the member itself if it is missing or not allowed.
     pub pointer: String,
     /// The violated keyword.
@@ -99,8 +99,8 @@ pub struct Violation {
     pub detail: String,
 }
 
-impl Violation {
-    fn of(error: &jsonschema::ValidationError<'_>) -> Vec<Self> {
+impl SchemaViolation {
+    fn from_error(error: &jsonschema::ValidationError<'_>) -> Vec<Self> {
         use jsonschema::error::ValidationErrorKind as Kind;
 
         let place = error.instance_path().as_str();
@@ -134,23 +134,23 @@ pub enum SchemaError {
     Json(#[from] JsonError),
     /// A strict compiler would reject it.
     #[error("not a strict schema: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    NotStrict(Vec<strict::Fault>),
+    NotStrict(Vec<strict::StrictModeFault>),
     /// It does not compile.
     #[error("the schema does not compile: {0}")]
     NotCompiled(String),
 }
 
 /// A retriever that never finds anything: a referenced schema is bundled or rejected.
-struct Nothing;
+struct RefusingRetriever;
 
-impl jsonschema::Retrieve for Nothing {
+impl jsonschema::Retrieve for RefusingRetriever {
     fn retrieve(&self, uri: &jsonschema::Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
         Err(excerpt(&format!("{uri} is not bundled")).into())
     }
 }
 
 fn compile(document: &Value, bundle: &[Value]) -> Result<Validator, String> {
-    let mut resources = Registry::new().retriever(Nothing);
+    let mut resources = Registry::new().retriever(RefusingRetriever);
     for schema in bundle {
         let id = strict::id(schema).ok_or("a bundled schema has no $id")?;
         resources = resources.add(id, schema).map_err(|e| e.to_string())?;
@@ -160,7 +160,7 @@ fn compile(document: &Value, bundle: &[Value]) -> Result<Validator, String> {
         .with_draft(Draft::Draft202012)
         .should_validate_formats(true)
         .should_ignore_unknown_formats(false)
-        .with_retriever(Nothing)
+        .with_retriever(RefusingRetriever)
         .with_registry(&registry)
         .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES))
         .build(document)
@@ -173,8 +173,8 @@ mod tests {
 
     use super::*;
 
-    fn schema(document: &Value) -> Result<Schema, SchemaError> {
-        Schema::load(document.to_string().as_bytes(), &[])
+    fn schema(document: &Value) -> Result<StrictSchema, SchemaError> {
+        StrictSchema::load(document.to_string().as_bytes(), &[])
     }
 
     #[test]
@@ -206,9 +206,9 @@ mod tests {
     fn references_lead_into_the_bundle_and_nowhere_else() {
         let shared = json!({"$id": "https://schemas.example/text", "type": "string"});
         let document = json!({"$ref": "https://schemas.example/text"}).to_string();
-        let schema = Schema::load(document.as_bytes(), &[shared]).expect("a bundled reference");
+        let schema = StrictSchema::load(document.as_bytes(), &[shared]).expect("a bundled reference");
         assert!(schema.accepts(&json!("x")) && !schema.accepts(&json!(1)));
-        assert!(matches!(Schema::load(document.as_bytes(), &[]), Err(SchemaError::NotStrict(_))));
+        assert!(matches!(StrictSchema::load(document.as_bytes(), &[]), Err(SchemaError::NotStrict(_))));
     }
 
     #[test]

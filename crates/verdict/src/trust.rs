@@ -3,13 +3,13 @@
 //!
 //! | type | made by | may be used for |
 //! |---|---|---|
-//! | [`Resolution`] | [`build::resolution`](crate::build::resolution), from the evidence of a live resolution by this process or one of its replicas | the gate's decision, signing, and everything below |
-//! | [`Stale`] | an expired [`Resolution`] | descriptions |
-//! | [`Replay`] | [`build::replay`](crate::build::replay), from the evidence in a bundle | audits |
-//! | [`Trusted`] | a [`Resolution`], a [`Replay`], or a verified signature | projection, the card's bytes |
+//! | [`Resolution`] | [`build::build_resolution`](crate::build::build_resolution), from the evidence of a live resolution by this process or one of its replicas | the gate's decision, signing, and everything below |
+//! | [`StaleVerdict`] | an expired [`Resolution`] | descriptions |
+//! | [`ReplayedResolution`] | [`build::build_replay`](crate::build::build_replay), from the evidence in a bundle | audits |
+//! | [`TrustedVerdict`] | a [`Resolution`], a [`ReplayedResolution`], or a verified signature | projection, the card's bytes |
 //!
 //! None of these types implements `Deserialize` or has a public field, so JSON alone cannot produce one.
-//! [`Trusted::signed`] requires that the caller has verified a signature:
+//! [`TrustedVerdict::from_signed`] requires that the caller has verified a signature:
 //!
 //! ```compile_fail
 //! use clresolve_verdict::trust::Resolution;
@@ -60,11 +60,11 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::published::Published;
-use crate::verdict::{Confirmed, Served, Verdict};
-use clresolve_core::reading::{Gateway, Latest, Reading};
-use clresolve_core::reason::{Refusal, Step};
-use clresolve_core::state::State;
+use crate::published::PublishedPayments;
+use crate::verdict::{Verdict, VerdictConfirmation, VerdictCopyKind};
+use clresolve_core::reading::{LatestNameState, NameReading, OffchainScope};
+use clresolve_core::reason::{Refusal, ResolutionStep};
+use clresolve_core::state::TrustState;
 
 /// Verdict of a live resolution, the card if it was proven, and the payment records that the name publishes.
 #[derive(Clone, Debug)]
@@ -73,14 +73,14 @@ pub struct Resolution {
     /// The verdict as JSON, once it was requested. Clones share it.
     json: Arc<OnceLock<Bytes>>,
     card: Option<Bytes>,
-    payment: Option<Arc<Published>>,
+    payment: Option<Arc<PublishedPayments>>,
     newest: Option<u64>,
-    at_newest: Option<Arc<Latest>>,
+    at_newest: Option<Arc<LatestNameState>>,
     standing: Result<(), Refusal>,
 }
 
 impl Resolution {
-    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<Published>) -> Self {
+    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<PublishedPayments>) -> Self {
         let (payment, json) = (payment.map(Arc::new), Arc::default());
         Self { verdict: Arc::new(verdict), json, card, payment, newest: None, at_newest: None, standing: Ok(()) }
     }
@@ -91,15 +91,15 @@ impl Resolution {
     }
 
     /// The same resolution with the result of its reading.
-    pub(crate) fn with_reading(self, reading: &Reading) -> Self {
-        let at_newest = reading.at_newest().map(Arc::new);
-        let is_off_chain = at_newest.as_ref().is_some_and(|latest| latest.gateway() != Gateway::Nothing);
-        let read = Self { at_newest, ..self.read_to(reading.newest) };
-        if is_off_chain { read.with_confirmation(Confirmed::OffChain) } else { read }
+    pub(crate) fn with_reading(self, reading: &NameReading) -> Self {
+        let at_newest = reading.newest_state().map(Arc::new);
+        let is_off_chain = at_newest.as_ref().is_some_and(|latest| latest.offchain_scope() != OffchainScope::Nothing);
+        let read = Self { at_newest, ..self.with_newest_block(reading.newest) };
+        if is_off_chain { read.with_confirmation(VerdictConfirmation::OffChain) } else { read }
     }
 
-    pub(crate) fn read_to(self, newest: Option<u64>) -> Self {
-        let verdict = confirmed(&self.verdict, newest.map(Confirmed::Head));
+    pub(crate) fn with_newest_block(self, newest: Option<u64>) -> Self {
+        let verdict = verdict_confirmed_at(&self.verdict, newest.map(VerdictConfirmation::Head));
         Self { newest, ..self.with_verdict(verdict) }
     }
 
@@ -122,18 +122,18 @@ impl Resolution {
 
     /// The payment records that the name publishes, whatever the verdict's state. `None` if the name has no records or
     /// the chain could not be read.
-    pub fn payment(&self) -> Option<&Published> {
+    pub fn payment(&self) -> Option<&PublishedPayments> {
         self.payment.as_deref()
     }
 
     /// Highest block that this resolution read; it does not reflect changes in later blocks. `None` if the chain could
     /// not be read.
-    pub const fn newest(&self) -> Option<u64> {
+    pub const fn newest_block(&self) -> Option<u64> {
         self.newest
     }
 
     /// The name's state that this resolution read at that block. `None` if the chain could not be read.
-    pub const fn at_newest(&self) -> Option<&Arc<Latest>> {
+    pub const fn newest_state(&self) -> Option<&Arc<LatestNameState>> {
         self.at_newest.as_ref()
     }
 
@@ -154,16 +154,16 @@ impl Resolution {
 
     /// The same resolution with this confirmation in its verdict.
     #[must_use]
-    pub fn with_confirmation(&self, at: Confirmed) -> Self {
-        self.clone().with_verdict(confirmed(&self.verdict, Some(at)))
+    pub fn with_confirmation(&self, at: VerdictConfirmation) -> Self {
+        self.clone().with_verdict(verdict_confirmed_at(&self.verdict, Some(at)))
     }
 
     /// The agent, if the verdict is trusted.
     ///
     /// # Errors
     /// The code of the first reason against trust.
-    pub fn trusted(&self) -> Result<Trusted, &'static str> {
-        Trusted::of(&self.verdict, self.card.as_ref(), Origin::Live).ok_or_else(|| {
+    pub fn trusted(&self) -> Result<TrustedVerdict, &'static str> {
+        TrustedVerdict::from_verdict(&self.verdict, self.card.as_ref(), TrustOrigin::Live).ok_or_else(|| {
             let first = self.verdict.reasons.first().map(|reason| reason.code.slug());
             first.unwrap_or(Refusal::InternalError.slug())
         })
@@ -172,13 +172,13 @@ impl Resolution {
     /// The same resolution with `input` as the typed name. A cached resolution may have been requested in another
     /// spelling.
     #[must_use]
-    pub fn asked_as(self, input: &str) -> Self {
+    pub fn with_input_name(self, input: &str) -> Self {
         if self.verdict.name.input == input {
             return self;
         }
         let mut verdict = (*self.verdict).clone();
         input.clone_into(&mut verdict.name.input);
-        for step in verdict.steps.iter_mut().filter(|step| step.step == Step::Name) {
+        for step in verdict.steps.iter_mut().filter(|step| step.step == ResolutionStep::Name) {
             step.evidence["input"] = input.into();
         }
         self.with_verdict(verdict.with_digests())
@@ -186,36 +186,36 @@ impl Resolution {
 
     /// The same resolution, marked as served from the cache and unconfirmed.
     #[must_use]
-    pub fn from_cache(&self) -> Self {
-        let cached = self.clone().with_verdict(served(&self.verdict, Served::Cached));
+    pub fn marked_as_cached(&self) -> Self {
+        let cached = self.clone().with_verdict(verdict_served_as(&self.verdict, VerdictCopyKind::Cached));
         cached.with_standing(Err(Refusal::Unconfirmed))
     }
 
     /// The expired verdict, for descriptions only.
     #[must_use]
-    pub fn stale(&self) -> Stale {
-        Stale(Arc::new(served(&self.verdict, Served::Stale)))
+    pub fn to_stale(&self) -> StaleVerdict {
+        StaleVerdict(Arc::new(verdict_served_as(&self.verdict, VerdictCopyKind::Stale)))
     }
 }
 
-fn served(verdict: &Verdict, how: Served) -> Verdict {
+fn verdict_served_as(verdict: &Verdict, how: VerdictCopyKind) -> Verdict {
     let mut verdict = verdict.clone();
     verdict.freshness.served = how;
     verdict
 }
 
-fn confirmed(verdict: &Verdict, confirmed: Option<Confirmed>) -> Verdict {
+fn verdict_confirmed_at(verdict: &Verdict, confirmed: Option<VerdictConfirmation>) -> Verdict {
     let mut verdict = verdict.clone();
     verdict.freshness.confirmed = confirmed;
     verdict
 }
 
-/// An expired verdict. It serves descriptions only: it has no card, cannot become a [`Trusted`], and does not open the
-/// gate.
+/// An expired verdict. It serves descriptions only: it has no card, cannot become a [`TrustedVerdict`], and does not
+/// open the gate.
 #[derive(Clone, Debug)]
-pub struct Stale(Arc<Verdict>);
+pub struct StaleVerdict(Arc<Verdict>);
 
-impl Stale {
+impl StaleVerdict {
     /// The verdict, whose `freshness.served` is `stale`.
     pub const fn verdict(&self) -> &Arc<Verdict> {
         &self.0
@@ -225,14 +225,14 @@ impl Stale {
 /// Verdict that follows from the evidence of an earlier resolution, the card if it was proven, and the payment records
 /// that the name published then. It does not describe the present.
 #[derive(Clone, Debug)]
-pub struct Replay {
+pub struct ReplayedResolution {
     verdict: Arc<Verdict>,
     card: Option<Bytes>,
-    payment: Option<Published>,
+    payment: Option<PublishedPayments>,
 }
 
-impl Replay {
-    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<Published>) -> Self {
+impl ReplayedResolution {
+    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<PublishedPayments>) -> Self {
         Self { verdict: Arc::new(verdict), card, payment }
     }
 
@@ -247,29 +247,29 @@ impl Replay {
     }
 
     /// The payment records that the name published at the block of the resolution, whatever the verdict's state.
-    pub const fn payment(&self) -> Option<&Published> {
+    pub const fn payment(&self) -> Option<&PublishedPayments> {
         self.payment.as_ref()
     }
 
     /// The agent at the block of the resolution, if the verdict is trusted.
-    pub fn trusted(&self) -> Option<Trusted> {
+    pub fn trusted(&self) -> Option<TrustedVerdict> {
         let block = self.verdict.anchor.as_ref()?.block.number;
-        Trusted::of(&self.verdict, self.card.as_ref(), Origin::Replayed { block })
+        TrustedVerdict::from_verdict(&self.verdict, self.card.as_ref(), TrustOrigin::Replayed { block })
     }
 }
 
 /// A trusted verdict, the card if its bytes are available, and the origin of the trust.
 #[derive(Clone, Debug)]
-pub struct Trusted {
+pub struct TrustedVerdict {
     verdict: Arc<Verdict>,
     card: Option<Bytes>,
-    origin: Origin,
+    origin: TrustOrigin,
 }
 
 /// Origin of the trust in a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
+pub enum TrustOrigin {
     /// A resolution by this process, or by a replica that shares a key with it and whose evidence this process judged
     /// itself. The verdict holds now.
     Live,
@@ -285,9 +285,9 @@ pub enum Origin {
     },
 }
 
-impl Trusted {
-    fn of(verdict: &Arc<Verdict>, card: Option<&Bytes>, origin: Origin) -> Option<Self> {
-        let is_trusted = verdict.state == State::Trusted;
+impl TrustedVerdict {
+    fn from_verdict(verdict: &Arc<Verdict>, card: Option<&Bytes>, origin: TrustOrigin) -> Option<Self> {
+        let is_trusted = verdict.state == TrustState::Trusted;
         is_trusted.then(|| Self { verdict: Arc::clone(verdict), card: card.cloned(), origin })
     }
 
@@ -295,8 +295,8 @@ impl Trusted {
     ///
     /// Only `clresolve-bundle`, which verifies signatures, calls this function; a structure test enforces that. The
     /// result does not open the gate.
-    pub fn signed(verdict: &Arc<Verdict>, until: Timestamp) -> Option<Self> {
-        Self::of(verdict, None, Origin::Signed { until })
+    pub fn from_signed(verdict: &Arc<Verdict>, until: Timestamp) -> Option<Self> {
+        Self::from_verdict(verdict, None, TrustOrigin::Signed { until })
     }
 
     /// The verdict.
@@ -310,7 +310,7 @@ impl Trusted {
     }
 
     /// Where the trust comes from.
-    pub const fn origin(&self) -> Origin {
+    pub const fn origin(&self) -> TrustOrigin {
         self.origin
     }
 }
@@ -326,10 +326,10 @@ mod tests {
 
     #[test]
     fn a_live_verdict_that_is_not_trusted_says_why() {
-        let trusted = sample::empty(State::Trusted, NOW, 0).trusted().expect("its state is trusted");
-        assert_eq!((trusted.origin(), trusted.card()), (Origin::Live, None));
-        for state in [State::Untrusted, State::Indeterminate] {
-            assert_eq!(sample::empty(state, NOW, 0).trusted().err(), Some("name-invalid"));
+        let trusted = sample::empty_resolution(TrustState::Trusted, NOW, 0).trusted().expect("its state is trusted");
+        assert_eq!((trusted.origin(), trusted.card()), (TrustOrigin::Live, None));
+        for state in [TrustState::Untrusted, TrustState::Indeterminate] {
+            assert_eq!(sample::empty_resolution(state, NOW, 0).trusted().err(), Some("name-invalid"));
         }
     }
 
@@ -337,20 +337,20 @@ mod tests {
     fn what_is_published_about_payments_comes_with_every_answer() {
         let records =
             PaymentRecords { addresses: [(CoinType::ETHER, AddressRecord::Absent)].into(), ..Default::default() };
-        let published = sample::published(records.clone(), records).expect("an address was asked for");
-        let verdict = Verdict::clone(sample::empty(State::Trusted, NOW, 0).verdict());
-        let live = sample::paid(verdict, published.clone());
-        for answer in [live.clone(), live.clone().asked_as("A.eth"), live.from_cache()] {
+        let published = sample::published_payments(records.clone(), records).expect("an address was asked for");
+        let verdict = Verdict::clone(sample::empty_resolution(TrustState::Trusted, NOW, 0).verdict());
+        let live = sample::resolution_with_payments(verdict, published.clone());
+        for answer in [live.clone(), live.clone().with_input_name("A.eth"), live.marked_as_cached()] {
             assert_eq!(answer.payment(), Some(&published));
         }
-        assert_eq!(sample::empty(State::Trusted, NOW, 0).payment(), None);
+        assert_eq!(sample::empty_resolution(TrustState::Trusted, NOW, 0).payment(), None);
     }
 
     #[test]
     fn a_signed_verdict_is_trusted_until_it_expires() {
-        let verdict = |state| Arc::clone(sample::empty(state, NOW, 0).verdict());
-        let origin = |state| Trusted::signed(&verdict(state), NOW).map(|trusted| trusted.origin());
-        assert_eq!(origin(State::Trusted), Some(Origin::Signed { until: NOW }));
-        assert_eq!((origin(State::Untrusted), origin(State::Indeterminate)), (None, None));
+        let verdict = |state| Arc::clone(sample::empty_resolution(state, NOW, 0).verdict());
+        let origin = |state| TrustedVerdict::from_signed(&verdict(state), NOW).map(|trusted| trusted.origin());
+        assert_eq!(origin(TrustState::Trusted), Some(TrustOrigin::Signed { until: NOW }));
+        assert_eq!((origin(TrustState::Untrusted), origin(TrustState::Indeterminate)), (None, None));
     }
 }

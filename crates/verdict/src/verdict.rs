@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::reading::Proof;
+use clresolve_core::reading::ProofStrength;
 use clresolve_core::reason;
-use clresolve_core::reason::{Effect, Reason, Step};
-use clresolve_core::state::{NearMiss, State};
+use clresolve_core::reason::{Reason, ReasonEffect, ResolutionStep};
+use clresolve_core::state::{ProfileNearMiss, TrustState};
 
 use crate::canonical;
 
@@ -29,30 +29,30 @@ pub struct Verdict {
     /// SHA-256 over the RFC 8785 form of the members on which two honest resolvers agree at the same block.
     pub conclusion: String,
     /// The name, as typed and in normal form.
-    pub name: Name,
+    pub name: RequestedName,
     /// Whether the agent is trusted.
-    pub state: State,
+    pub state: TrustState,
     /// One sentence for a person.
     pub summary: String,
     /// Every finding, sorted by effect, step and code.
     pub reasons: Vec<Reason>,
     /// The agent's identity; absent if no card was read.
-    pub identity: Option<Identity>,
+    pub identity: Option<AgentIdentity>,
     /// The block and resolver from which the records were read; absent if nothing was read.
-    pub anchor: Option<Anchor>,
+    pub anchor: Option<ChainAnchor>,
     /// The rules that were applied.
-    pub profile: ProfileUsed,
+    pub profile: AppliedProfile,
     /// A report for each step of the resolution.
     pub steps: Vec<StepReport>,
     /// How long the verdict may be relied on.
     pub freshness: Freshness,
     /// The program that made the verdict.
-    pub tool: Tool,
+    pub tool: ToolVersion,
 }
 
 /// The name that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Name {
+pub struct RequestedName {
     /// The name as the caller typed it.
     pub input: String,
     /// ENSIP-15 normal form; absent when the input has none.
@@ -63,11 +63,11 @@ pub struct Name {
 
 /// The agent's identity as its card states it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct AgentIdentity {
     /// The card's `ens`.
     pub ens: Option<String>,
     /// The owner and whether it is proven.
-    pub owner: Option<Owner>,
+    pub owner: Option<IdentityOwner>,
     /// `commons` or `commercial`.
     pub class: Option<String>,
     /// The lifecycle status, such as `active`.
@@ -81,10 +81,10 @@ pub struct Identity {
     /// CAIP-2 identifiers of the networks on which the agent is paid.
     pub networks: Vec<String>,
     /// Digest and location of the card's document.
-    pub card: CardDigest,
+    pub card: CardReference,
 }
 
-impl Identity {
+impl AgentIdentity {
     /// The URL to call for `verb`, or for the agent in general if `verb` is `None`. The card's entry serves only the
     /// first verb, so any other verb yields `None` (CL-70).
     pub fn entry_for(&self, verb: Option<&str>) -> Option<&str> {
@@ -95,7 +95,7 @@ impl Identity {
 
 /// The owner of an identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
+pub struct IdentityOwner {
     /// The value of `cl.owner`.
     pub name: String,
     /// Whether the chain shows, at the pinned block, that this owner controls the name.
@@ -104,7 +104,7 @@ pub struct Owner {
 
 /// Digest and location of the card's document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CardDigest {
+pub struct CardReference {
     /// SHA-256, 64 hex digits.
     pub sha256: String,
     /// The CID in `cl.cid.agentcard`, if the card's bytes were proven under it.
@@ -117,7 +117,7 @@ pub struct CardDigest {
 
 /// The block and resolver from which the records were read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anchor {
+pub struct ChainAnchor {
     /// The network: `mainnet`, `sandbox`, or the name from the configuration.
     pub world: String,
     /// CAIP-2 identifier of the chain.
@@ -131,12 +131,12 @@ pub struct Anchor {
     /// Whether the records came through CCIP-Read.
     pub offchain: bool,
     /// The proof that backs the records.
-    pub proof: Proof,
+    pub proof: ProofStrength,
     /// SHA-256 over the RFC 8785 form of all records that were read.
     pub records_digest: Option<String>,
 }
 
-/// The block of an [`Anchor`].
+/// The block of an [`ChainAnchor`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnchorBlock {
     /// Block height.
@@ -158,7 +158,7 @@ impl AnchorBlock {
 
 /// Identifier and digest of a pinned document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pinned {
+pub struct PinnedDocument {
     /// Identifier of the document.
     pub id: String,
     /// `sha256:` and 64 hex digits.
@@ -167,23 +167,23 @@ pub struct Pinned {
 
 /// The rules that were applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProfileUsed {
+pub struct AppliedProfile {
     /// Identifier of the profile.
     pub id: String,
     /// Depth of the resolution.
-    pub depth: Depth,
+    pub depth: ResolutionDepth,
     /// Digest of the profile.
     pub digest: String,
     /// Manifests that the profile pins.
-    pub manifests: Vec<Pinned>,
+    pub manifests: Vec<PinnedDocument>,
     /// Other profiles under which the same evidence would pass.
-    pub near_misses: Vec<NearMiss>,
+    pub near_misses: Vec<ProfileNearMiss>,
 }
 
 /// Depth of a resolution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Depth {
+pub enum ResolutionDepth {
     /// Checks name, records, card and schema locations.
     #[default]
     Identity,
@@ -191,7 +191,7 @@ pub enum Depth {
     Schemas,
 }
 
-impl Depth {
+impl ResolutionDepth {
     /// Every depth, shallowest first.
     pub const ALL: [Self; 2] = [Self::Identity, Self::Schemas];
 
@@ -204,7 +204,7 @@ impl Depth {
     }
 }
 
-impl fmt::Display for Depth {
+impl fmt::Display for ResolutionDepth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -214,9 +214,9 @@ impl fmt::Display for Depth {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
     /// The step.
-    pub step: Step,
+    pub step: ResolutionStep,
     /// How it ended.
-    pub status: Status,
+    pub status: StepStatus,
     /// What the step observed.
     pub evidence: Value,
     /// Duration in milliseconds.
@@ -226,7 +226,7 @@ pub struct StepReport {
 /// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum StepStatus {
     /// Decided: the step passed.
     Pass,
     /// Decided: the step failed.
@@ -248,9 +248,9 @@ pub struct Freshness {
     pub retry_after: Option<u64>,
     /// Where the verdict was last confirmed. `None` if the newest block was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confirmed: Option<Confirmed>,
+    pub confirmed: Option<VerdictConfirmation>,
     /// How this copy was served.
-    pub served: Served,
+    pub served: VerdictCopyKind,
 }
 
 impl Freshness {
@@ -272,7 +272,7 @@ fn between(earlier: Timestamp, later: Timestamp) -> Duration {
 /// Where a verdict was last confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Confirmed {
+pub enum VerdictConfirmation {
     /// At this block, the newest that enough endpoints had reached.
     Head(u64),
     /// At the CCIP-Read gateway that holds the records, which is asked once a minute.
@@ -283,7 +283,7 @@ pub enum Confirmed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Served {
+pub enum VerdictCopyKind {
     /// From a new resolution.
     Fresh,
     /// From the cache, still fresh.
@@ -294,14 +294,14 @@ pub enum Served {
 
 /// The program that made the verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tool {
+pub struct ToolVersion {
     /// Always `clresolve`.
     pub name: String,
     /// Its version.
     pub version: String,
 }
 
-impl Default for Tool {
+impl Default for ToolVersion {
     fn default() -> Self {
         Self { name: "clresolve".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
     }
@@ -312,8 +312,8 @@ impl Verdict {
     #[must_use]
     pub fn with_digests(mut self) -> Self {
         reason::sort(&mut self.reasons);
-        self.conclusion = self.conclude();
-        self.id = self.identify();
+        self.conclusion = self.compute_conclusion();
+        self.id = self.compute_id();
         self
     }
 
@@ -324,15 +324,15 @@ impl Verdict {
     }
 
     /// The reasons against trust; empty for a trusted verdict.
-    pub fn against(&self) -> impl Iterator<Item = &Reason> {
-        let is_not_trusted = self.state != State::Trusted;
-        self.reasons.iter().filter(move |reason| is_not_trusted && reason.effect != Effect::Warn)
+    pub fn reasons_against(&self) -> impl Iterator<Item = &Reason> {
+        let is_not_trusted = self.state != TrustState::Trusted;
+        self.reasons.iter().filter(move |reason| is_not_trusted && reason.effect != ReasonEffect::Warn)
     }
 
     /// Computes [`Verdict::conclusion`].
-    fn conclude(&self) -> String {
+    fn compute_conclusion(&self) -> String {
         let codes: std::collections::BTreeSet<&str> =
-            self.reasons.iter().filter(|r| r.effect != Effect::Warn).map(|r| r.code.slug()).collect();
+            self.reasons.iter().filter(|r| r.effect != ReasonEffect::Warn).map(|r| r.code.slug()).collect();
         let anchor = self.anchor.as_ref();
         canonical_digest(&serde_json::json!({
             "schema": self.schema,
@@ -349,13 +349,13 @@ impl Verdict {
         }))
     }
 
-    fn identify(&self) -> String {
+    fn compute_id(&self) -> String {
         digest_without(self, &[&["id"], &["freshness", "served"], &["freshness", "confirmed"]])
     }
 
     /// Whether `id` and `conclusion` match the verdict's content.
     pub fn has_right_digests(&self) -> bool {
-        self.conclusion == self.conclude() && self.id == self.identify()
+        self.conclusion == self.compute_conclusion() && self.id == self.compute_id()
     }
 }
 
@@ -370,8 +370,8 @@ pub fn canonical_digest(value: &impl Serialize) -> String {
 }
 
 fn digest_without(value: &impl Serialize, omitted: &[&[&str]]) -> String {
-    let form = canonical::form_without(value, omitted).expect("it has a JSON form: its keys are strings");
-    Digest::of(&form).to_string()
+    let form = canonical::canonical_json_without(value, omitted).expect("it has a JSON form: its keys are strings");
+    Digest::compute(&form).to_string()
 }
 
 #[cfg(test)]
@@ -380,15 +380,15 @@ mod tests {
 
     #[test]
     fn id_covers_all_but_how_a_copy_was_served() {
-        let resolution = crate::sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0);
+        let resolution = crate::sample::empty_resolution(TrustState::Trusted, Timestamp::UNIX_EPOCH, 0);
         let mut verdict = resolution.verdict().as_ref().clone().with_digests();
         let mut document = serde_json::to_value(&verdict).expect("it has a JSON form");
         document.as_object_mut().expect("an object").remove("id");
         document["freshness"].as_object_mut().expect("an object").remove("served");
         let form = serde_json_canonicalizer::to_vec(&document).expect("it has one");
-        assert_eq!(verdict.id, Digest::of(&form).to_string());
-        verdict.freshness.confirmed = Some(Confirmed::Head(7));
-        verdict.freshness.served = Served::Stale;
+        assert_eq!(verdict.id, Digest::compute(&form).to_string());
+        verdict.freshness.confirmed = Some(VerdictConfirmation::Head(7));
+        verdict.freshness.served = VerdictCopyKind::Stale;
         assert!(verdict.has_right_digests());
         verdict.freshness.retry_after = Some(8);
         assert!(!verdict.has_right_digests());

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::card::card as judge;
-use clresolve_verdict::profile::{DEFAULT, Profiles};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::card::check_card as judge;
+use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,10 +27,10 @@ const LEAST_RECALL: usize = 98;
 const UNSEEN: &str = "held-out-3.json";
 
 /// The classes, with their codes and requirements.
-const CLASSES: [(&str, Code, &str); 3] = [
-    ("secret", Code::SecretInCard, "CL-31"),
-    ("private-address", Code::PrivateAddressInCard, "CL-32"),
-    ("script", Code::ScriptInCard, "CL-34"),
+const CLASSES: [(&str, ReasonCode, &str); 3] = [
+    ("secret", ReasonCode::SecretInCard, "CL-31"),
+    ("private-address", ReasonCode::PrivateAddressInCard, "CL-32"),
+    ("script", ReasonCode::ScriptInCard, "CL-34"),
 ];
 
 #[derive(Clone, Deserialize)]
@@ -53,18 +53,18 @@ fn cases(list: &str) -> Vec<Case> {
 /// The findings of the content rules in a card whose `meta` has this member.
 fn found(member: &str, value: &Value) -> Vec<Reason> {
     let document = json!({"meta": {member: value}}).to_string();
-    of_content(&Card::parse(document.as_bytes()).expect("strict JSON"))
+    of_content(&AgentCard::parse(document.as_bytes()).expect("strict JSON"))
 }
 
-fn of_content(card: &Card) -> Vec<Reason> {
-    let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+fn of_content(card: &AgentCard) -> Vec<Reason> {
+    let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
     let mut reasons = judge(card, &profile);
     reasons.retain(|reason| CLASSES.iter().any(|(_, code, _)| reason.code == *code));
     reasons
 }
 
-fn fails(reasons: &[Reason]) -> Vec<Code> {
-    reasons.iter().filter(|reason| reason.effect == Effect::Fail).map(|reason| reason.code).collect()
+fn fails(reasons: &[Reason]) -> Vec<ReasonCode> {
+    reasons.iter().filter(|reason| reason.effect == ReasonEffect::Fail).map(|reason| reason.code).collect()
 }
 
 /// Number of texts of each class in a list, and how many of them are found. Misses are printed.
@@ -87,14 +87,14 @@ fn recall(list: &str) -> BTreeMap<String, (usize, usize)> {
 fn measured(list: &str, honest: &str) -> Vec<String> {
     let counts = recall(list);
     let honest: Vec<Case> = cases(honest).into_iter().filter(|case| case.class.is_empty()).collect();
-    let mut wrong: BTreeMap<Code, usize> = BTreeMap::new();
+    let mut wrong: BTreeMap<ReasonCode, usize> = BTreeMap::new();
     for case in &honest {
         for code in fails(&found(&case.member, &case.value)) {
             println!("honest text fails with {code}: {} = {}", case.member, case.value);
             *wrong.entry(code).or_default() += 1;
         }
     }
-    let row = |(class, code, requirement): &(&str, Code, &str)| {
+    let row = |(class, code, requirement): &(&str, ReasonCode, &str)| {
         let (all, right) = counts[*class];
         let (false_alarms, percent) = (wrong.get(code).copied().unwrap_or(0), right * 100 / all);
         format!("| {requirement} | `{code}` | {all} | {right} ({percent} %) | {} | {false_alarms} |", honest.len())
@@ -177,13 +177,13 @@ fn no_published_card_fails() {
         json_files(&corpus.join(system), &mut files);
     }
     for path in files {
-        let Ok(card) = Card::parse(&fs::read(&path).expect("a file")) else { continue };
+        let Ok(card) = AgentCard::parse(&fs::read(&path).expect("a file")) else { continue };
         judged += 1;
         let is_sample = !path.starts_with(corpus.join("commandlayer"));
-        for reason in of_content(&card).into_iter().filter(|reason| reason.effect == Effect::Fail) {
+        for reason in of_content(&card).into_iter().filter(|reason| reason.effect == ReasonEffect::Fail) {
             let host = reason.observed.unwrap_or_default();
             if !(is_sample
-                && reason.code == Code::PrivateAddressInCard
+                && reason.code == ReasonCode::PrivateAddressInCard
                 && (host == "localhost" || host.ends_with(".test")))
             {
                 wrong.push(format!("{}: {} at {:?}: {host}", path.display(), reason.code, reason.place));
@@ -196,12 +196,12 @@ fn no_published_card_fails() {
 
 #[test]
 fn what_prose_mentions_warns_and_takes_no_room_of_what_fails() {
-    let warned = |reasons: &[Reason]| reasons.iter().filter(|reason| reason.effect == Effect::Warn).count();
+    let warned = |reasons: &[Reason]| reasons.iter().filter(|reason| reason.effect == ReasonEffect::Warn).count();
     let mentioned = found("note", &json!("the parser 10.0.0.1 is new"));
     assert_eq!((fails(&mentioned), warned(&mentioned)), (vec![], 1));
     let many: Vec<Value> = (0..100).map(|at| json!(format!("parser 10.0.0.{at}"))).collect();
     let both = found("list", &json!([many, "http://10.0.0.1/"]));
-    assert_eq!((fails(&both), warned(&both)), (vec![Code::PrivateAddressInCard], 15));
+    assert_eq!((fails(&both), warned(&both)), (vec![ReasonCode::PrivateAddressInCard], 15));
     let same = found("note", &json!("the parser 10.0.0.1 is at http://10.0.0.2/"));
-    assert_eq!((fails(&same), warned(&same)), (vec![Code::PrivateAddressInCard], 0));
+    assert_eq!((fails(&same), warned(&same)), (vec![ReasonCode::PrivateAddressInCard], 0));
 }

@@ -2,7 +2,7 @@
 //!
 //! Without a name it asks for a text that is not a name, which needs no network.
 
-use clresolve_resolver::{Config, Resolver, State};
+use clresolve_resolver::{Config, Resolver, TrustState};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let resolution = resolver.resolve(&name).await;
     let verdict = resolution.verdict();
     println!("{name}: {}: {}", verdict.state, verdict.summary);
-    if verdict.state == State::Trusted {
+    if verdict.state == TrustState::Trusted {
         println!("{:?}", verdict.identity);
     }
     Ok(())

@@ -1,14 +1,14 @@
 //! What a build without the feature `state-proof` refuses. It never answers at a lower grade in its place.
 
-use clresolve_resolver::config::{Layer, ProofDemand};
+use clresolve_resolver::config::{ConfigLayer, ProofDemand};
 use clresolve_resolver::{Config, Resolver};
 
 const CAUSE: &str = "this build computes no state proofs: it lacks the feature state-proof";
 
 #[test]
 fn a_configuration_that_demands_a_state_proof_is_refused() {
-    let layer = Layer::from_toml("proof = \"state-proof\"\n", "f.toml").expect("the file is well-formed");
-    let error = Config::default().with([layer]).expect_err("it is refused");
+    let layer = ConfigLayer::from_toml("proof = \"state-proof\"\n", "f.toml").expect("the file is well-formed");
+    let error = Config::default().with_layers([layer]).expect_err("it is refused");
     assert!(error.to_string().ends_with(CAUSE), "{error}");
 }
 

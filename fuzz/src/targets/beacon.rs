@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use alloy_primitives::{B256, Bytes};
-use clresolve_beacon::testing::ShortChain;
+use clresolve_beacon::testing::SampleBeaconChain;
 use clresolve_beacon::{
-    ChainSpec, Fork, LightClientBootstrap, LightClientData, LightClientError, LightClientFinalityUpdate,
-    LightClientOptimisticUpdate, LightClientProof, LightClientStore, LightClientUpdate, StoreChange, VerifiedHeader,
-    verify_proof,
+    ChainSpec, ConsensusFork, LightClientBootstrap, LightClientCodec, LightClientError, LightClientFinalityUpdate,
+    LightClientOptimisticUpdate, LightClientProof, LightClientStore, LightClientStoreChange, LightClientUpdate,
+    VerifiedBeaconHeader, verify_light_client_proof,
 };
 
 use super::pieces;
@@ -20,7 +20,7 @@ pub(crate) static BEACON: LazyLock<Beacon> = LazyLock::new(Beacon::new);
 const UPDATES: usize = 3;
 
 pub(crate) struct Beacon {
-    pub(crate) chain: ShortChain,
+    pub(crate) chain: SampleBeaconChain,
     pub(crate) bootstrap: LightClientBootstrap,
     pub(crate) update: LightClientUpdate,
     pub(crate) finality: LightClientFinalityUpdate,
@@ -28,14 +28,14 @@ pub(crate) struct Beacon {
     start: LightClientStore,
     /// What a store may know after one update: all states that genuine data leads to.
     states: Vec<Vec<u8>>,
-    finalized: VerifiedHeader,
+    finalized: VerifiedBeaconHeader,
 }
 
 impl Beacon {
     fn new() -> Self {
         let spec = ChainSpec::sandbox();
         let members = spec.preset.sync_committee_size;
-        let chain = ShortChain::new(spec, 1_000_000).expect("a supported fork");
+        let chain = SampleBeaconChain::new(spec, 1_000_000).expect("a supported fork");
         let start = chain.store().expect("a valid bootstrap");
         let update = chain.update(members).expect("a supported fork");
         let (signed, slot) = (update.sync_aggregate.clone(), chain.signature_slot());
@@ -45,7 +45,7 @@ impl Beacon {
         stores[0].process_update(&update, slot).expect("it is genuine");
         stores[1].process_finality_update(&finality, slot).expect("it is genuine");
         stores[2].process_optimistic_update(&optimistic, slot).expect("it is genuine");
-        let finalized = stores[0].finalized();
+        let finalized = stores[0].finalized_header();
         let states = stores.iter().map(LightClientStore::to_bytes).collect();
         let bootstrap = chain.checkpoint.bootstrap();
         Self { chain, bootstrap, update, finality, optimistic, start, states, finalized }
@@ -62,7 +62,7 @@ impl Beacon {
     /// Processes data of unknown origin. What the store accepts is genuine.
     fn assert_genuine(
         &self,
-        process: impl FnOnce(&mut LightClientStore, u64) -> Result<StoreChange, LightClientError>,
+        process: impl FnOnce(&mut LightClientStore, u64) -> Result<LightClientStoreChange, LightClientError>,
     ) {
         let mut store = self.start.clone();
         match process(&mut store, self.chain.signature_slot()) {
@@ -76,7 +76,7 @@ impl Beacon {
 /// and a store accepts what the genuine committee signed, and nothing else.
 pub(crate) fn beacon(input: &[u8]) {
     let Some((selector, bytes)) = input.split_first() else { return };
-    let (kind, fork) = (selector % 8, Fork::ALL[usize::from(selector / 8) % Fork::ALL.len()]);
+    let (kind, fork) = (selector % 8, ConsensusFork::ALL[usize::from(selector / 8) % ConsensusFork::ALL.len()]);
     match kind {
         0 => decoded(bytes, fork).into_iter().for_each(|bootstrap| start(&bootstrap)),
         1 => decoded(bytes, fork).into_iter().for_each(|update| update_of(&update)),
@@ -104,7 +104,7 @@ pub(crate) fn beacon(input: &[u8]) {
 }
 
 /// What the bytes are as SSZ, and as JSON.
-fn decoded<T: LightClientData + PartialEq + fmt::Debug>(bytes: &[u8], fork: Fork) -> Vec<T> {
+fn decoded<T: LightClientCodec + PartialEq + fmt::Debug>(bytes: &[u8], fork: ConsensusFork) -> Vec<T> {
     let spec = BEACON.spec();
     let from_ssz = T::from_ssz(bytes, fork, spec);
     if let Ok(data) = &from_ssz {
@@ -125,7 +125,7 @@ fn update_of(update: &LightClientUpdate) {
 
 /// The file of a light client. Its digest protects against damage alone, so that it is made to match.
 fn saved(bytes: &[u8]) {
-    let digest = clresolve_core::digest::Digest::of(bytes);
+    let digest = clresolve_core::digest::Digest::compute(bytes);
     for bytes in [bytes.to_vec(), [bytes, digest.as_bytes()].concat()] {
         let _ = LightClientStore::from_bytes(&bytes, BEACON.spec().clone(), BEACON.checkpoint());
     }
@@ -137,7 +137,9 @@ fn proof(bytes: &[u8]) {
     let (Some(bootstrap), Some(finality_update)) = (parts.next(), parts.next()) else { return };
     let checkpoint = BEACON.checkpoint();
     let proof = LightClientProof { checkpoint, bootstrap, updates: parts.collect(), finality_update };
-    if let Ok(header) = verify_proof(&proof, checkpoint, BEACON.spec().clone(), BEACON.chain.signature_slot()) {
+    if let Ok(header) =
+        verify_light_client_proof(&proof, checkpoint, BEACON.spec().clone(), BEACON.chain.signature_slot())
+    {
         assert_eq!(header, BEACON.finalized, "another header");
     }
 }

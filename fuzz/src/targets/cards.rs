@@ -1,8 +1,8 @@
 //! What cards of other systems are computed from: Orloj's resources, and ledgers.
 
-use clresolve_cards::generate::{BaseUrl, Cards, SourceFile};
-use clresolve_cards::ledger::{Lambda, Ledger, Projection};
-use clresolve_verdict::card::Card;
+use clresolve_cards::generate::{BaseUrl, GeneratedCards, ResourceFile};
+use clresolve_cards::ledger::{DecayRate, LedgerMetrics, PacrLedger};
+use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check;
 use jiff::Timestamp;
 
@@ -27,12 +27,14 @@ const MEMBERS: [&str; 13] = [
 pub(crate) fn resources(input: &[u8]) {
     const BASE: &str = "https://orloj.example";
     let base: BaseUrl = BASE.parse().expect("a base URL");
-    let Ok(cards) = Cards::read(&[SourceFile { file: "o.yaml", bytes: input }], Some(base)) else { return };
+    let Ok(cards) = GeneratedCards::generate_cards(&[ResourceFile { file: "o.yaml", bytes: input }], Some(base)) else {
+        return;
+    };
     assert_eq!(cards.iter().count(), cards.len());
     for made in cards.iter() {
-        let card = Card::parse(made.text().as_bytes()).expect("a card");
+        let card = AgentCard::parse(made.text().as_bytes()).expect("a card");
         assert_eq!(card.document(), made.json());
-        assert_eq!(check::secrets(&card), []);
+        assert_eq!(check::find_secrets(&card), []);
         assert!(
             card.members().all(|(name, _)| name == "version" || MEMBERS.contains(&name.as_str())),
             "{}",
@@ -62,10 +64,10 @@ pub(crate) fn ledger(input: &[u8]) {
     }
 }
 
-fn projected<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<Projection> {
-    let mut ledger = Ledger::default();
+fn projected<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<LedgerMetrics> {
+    let mut ledger = PacrLedger::default();
     for line in lines {
         ledger.push(line).ok()?;
     }
-    ledger.project(Timestamp::from_second(1_767_225_600).ok()?, Lambda::default()).ok()
+    ledger.compute_metrics(Timestamp::from_second(1_767_225_600).ok()?, DecayRate::default()).ok()
 }

@@ -9,15 +9,15 @@ use alloy_rpc_types_eth::Header;
 use alloy_sol_types::SolValue as _;
 use async_trait::async_trait;
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
-use clresolve_chain::transport::{HttpPost, PostError};
-use clresolve_chain::{Chain as _, ChainConfig, Endpoint, RpcChain};
+use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
+use clresolve_chain::{ChainReaderConfig, EnsReader as _, RpcEndpointSettings, RpcEnsReader};
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::Coins;
-use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, GradeDemand, Reading};
-use clresolve_core::records::Record;
+use clresolve_core::payment::CoinTypes;
+use clresolve_core::reading::{BlockSelector, ChainError, EnsAnswer, NameReading, ProofGradeDemand, ResolvedRecords};
+use clresolve_core::records::TextRecord;
 use clresolve_resolver::fetch::FetchError;
-use clresolve_resolver::fetch::ccip::{URL_LIMIT, answered, expand};
-use clresolve_state::Contracts;
+use clresolve_resolver::fetch::ccip::{URL_LIMIT, expand_url_template, parse_gateway_response};
+use clresolve_state::EnsContractAddresses;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
@@ -25,8 +25,8 @@ use url::Url;
 /// Number of the only block.
 pub(crate) const BLOCK: u64 = 1;
 
-/// An endpoint's answer. The first byte selects what the rest is: what `eth_call` returned, the data of a revert, what the
-/// resolver alone returned, or the whole body.
+/// An endpoint's answer. The first byte selects what the rest is: what `eth_call` returned, the data of a revert, what
+/// the resolver alone returned, or the whole body.
 pub(crate) fn abi(input: &[u8]) {
     let Some((kind, rest)) = input.split_first() else { return };
     let call = match kind % 4 {
@@ -43,12 +43,12 @@ pub(crate) fn abi(input: &[u8]) {
 /// returns. The input as a whole is a gateway's body too, and the template of its URL.
 pub(crate) fn ccip(input: &[u8]) {
     const CAP: usize = 256;
-    match answered(input, CAP) {
+    match parse_gateway_response(input, CAP) {
         Ok(data) => assert!(data.len() <= CAP && data.len() * 2 <= input.len(), "more data than the body holds"),
         Err(error) => assert!(matches!(error, FetchError::Oversize { limit: CAP } | FetchError::Unavailable(_))),
     }
     if let Ok(template) = std::str::from_utf8(input)
-        && let Ok(url) = expand(template, "0x01", "0x02")
+        && let Ok(url) = expand_url_template(template, "0x01", "0x02")
     {
         // Percent-encoding writes three bytes for one.
         assert!(url.as_str().len() <= 3 * URL_LIMIT);
@@ -65,7 +65,7 @@ pub(crate) fn ccip(input: &[u8]) {
 }
 
 /// A reading of a name without a resolver, in the block whose header an endpoint gives like this.
-pub(crate) fn told_header(header: &Value) -> Result<Reading, ChainError> {
+pub(crate) fn told_header(header: &Value) -> Result<NameReading, ChainError> {
     let not_found = [&keccak256("ResolverNotFound(bytes)")[..4], &Bytes::new().abi_encode()[..]].concat();
     let aggregate = Call::Returns(aggregate(false, &not_found));
     let wire = Wire { aggregate, look_ups: Vec::new(), looked_up: AtomicUsize::new(0), header: header.clone() };
@@ -73,19 +73,21 @@ pub(crate) fn told_header(header: &Value) -> Result<Reading, ChainError> {
 }
 
 /// No record is longer than what came in, nor are all of them together.
-fn check_reading(input: &[u8], reading: Result<Reading, ChainError>) {
-    let Ok(Reading { answer: Answer::Records(Found { records, .. }), .. }) = reading else { return };
-    let length = |record: &Record| match record {
-        Record::Absent => 0,
-        Record::Text(text) => text.len(),
-        Record::NotUtf8(bytes) => bytes.len(),
+fn check_reading(input: &[u8], reading: Result<NameReading, ChainError>) {
+    let Ok(NameReading { answer: EnsAnswer::Records(ResolvedRecords { records, .. }), .. }) = reading else {
+        return;
+    };
+    let length = |record: &TextRecord| match record {
+        TextRecord::Absent => 0,
+        TextRecord::Text(text) => text.len(),
+        TextRecord::NotUtf8(bytes) => bytes.len(),
     };
     let bytes: usize = records.iter().map(|(_, record)| length(record)).sum();
     assert!(bytes <= input.len(), "{bytes} bytes of records from {} bytes", input.len());
 }
 
-/// What Multicall3 returns where all but the resolver's parts are in order: it says the same about the records and about
-/// payments.
+/// What Multicall3 returns where all but the resolver's parts are in order: it says the same about the records and
+/// about payments.
 pub(crate) fn aggregate(success: bool, resolved: &[u8]) -> Vec<u8> {
     let word = |value: u8| Bytes::from(U256::from(value).to_be_bytes_vec());
     let three = |values: [u8; 3]| Bytes::from(values.map(|value| U256::from(value).to_be_bytes_vec()).concat());
@@ -162,8 +164,8 @@ impl Wire {
 }
 
 #[async_trait]
-impl HttpPost for Wire {
-    async fn post(&self, _: &Url, body: bytes::Bytes, _: usize, _: Duration) -> Result<bytes::Bytes, PostError> {
+impl RpcHttpTransport for Wire {
+    async fn post(&self, _: &Url, body: bytes::Bytes, _: usize, _: Duration) -> Result<bytes::Bytes, HttpRequestError> {
         if let Call::Body(body) = &self.aggregate {
             return Ok(body.clone().into());
         }
@@ -203,24 +205,24 @@ static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_time().build().expect("a runtime needs nothing"));
 
 /// What the client makes of the endpoint, and how often it asked the gateway.
-fn read(wire: Wire, gateway: Gateway) -> (Result<Reading, ChainError>, usize) {
+fn read(wire: Wire, gateway: Gateway) -> (Result<NameReading, ChainError>, usize) {
     let asked = Arc::clone(&gateway.asked);
     let url = Url::parse("http://127.0.0.1/").expect("a good URL");
-    let config = ChainConfig {
+    let config = ChainReaderConfig {
         chain_id: 1,
         genesis: None,
-        demand: GradeDemand::SingleRpc,
-        contracts: Contracts::default(),
-        endpoints: vec![Endpoint { label: "fuzz".to_owned(), url, own: true, operator: "fuzz".to_owned() }],
+        demand: ProofGradeDemand::SingleRpc,
+        contracts: EnsContractAddresses::default(),
+        endpoints: vec![RpcEndpointSettings { label: "fuzz".to_owned(), url, own: true, operator: "fuzz".to_owned() }],
         timeout: Duration::from_secs(10),
         hedge_after: Duration::from_secs(10),
         lookup_timeout: Some(Duration::from_secs(40)),
-        coins: Coins::default(),
+        coins: CoinTypes::default(),
         max_head_age: None,
     };
-    let http: Arc<dyn HttpPost> = Arc::new(wire);
-    let chain = RpcChain::new(config, &http, Arc::new(gateway));
+    let http: Arc<dyn RpcHttpTransport> = Arc::new(wire);
+    let chain = RpcEnsReader::new(config, &http, Arc::new(gateway));
     let name = EnsName::parse("summarizeagent.eth").expect("a good name");
-    let reading = RUNTIME.block_on(chain.read(&name, BlockSelector::Finalized));
+    let reading = RUNTIME.block_on(chain.read_name(&name, BlockSelector::Finalized));
     (reading, asked.load(Ordering::Relaxed))
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use clresolve_ipfs::build::{self, Blocks};
-use clresolve_ipfs::car::{CarError, CarLimits, CarReader, Section};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Proven, Walk, WalkError, cat_car};
+use clresolve_ipfs::build::{self, BlocksByCid};
+use clresolve_ipfs::car::{CarError, CarLimits, CarReader, CarSection};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError, VerifiedFile, read_file_from_car};
 
 /// Small enough that an input of a few hundred bytes can reach every bound.
-const BUDGET: Budget =
-    Budget { blocks: 24, block_size: 2048, dag_bytes: 16 << 10, total_bytes: 4096, depth: 6, visits: 96 };
+const BUDGET: DagWalkBudget =
+    DagWalkBudget { blocks: 24, block_size: 2048, dag_bytes: 16 << 10, total_bytes: 4096, depth: 6, visits: 96 };
 
 const LIMITS: CarLimits = CarLimits { block_size: 1024, bytes: 8 << 10, sections: 32 };
 
@@ -22,24 +22,24 @@ pub(crate) fn car(input: &[u8]) {
     let bytes: usize = whole.0.iter().map(|section| section.block.len()).sum();
     assert!(bytes <= car.len().min(LIMITS.bytes), "more bytes came out than went in");
     for root in whole.0.iter().map(|section| section.cid).take(4) {
-        let read = cat_car(root, &ContentPath::default(), BUDGET, Bytes::copy_from_slice(car));
+        let read = read_file_from_car(root, &ContentPath::default(), BUDGET, Bytes::copy_from_slice(car));
         if let Ok(proven) = read {
             check_proven(&root, &proven);
         }
     }
 }
 
-fn sections(car: &[u8], chunk: usize) -> (Vec<Section>, Result<bool, CarError>) {
+fn sections(car: &[u8], chunk: usize) -> (Vec<CarSection>, Result<bool, CarError>) {
     let mut reader = CarReader::new(LIMITS);
     let mut sections = Vec::new();
     for part in car.chunks(chunk) {
         reader.push(Bytes::copy_from_slice(part));
         loop {
-            match reader.section() {
+            match reader.next_section() {
                 Ok(Some(section)) => sections.push(section),
                 Ok(None) => break,
                 Err(error) => {
-                    assert_eq!(reader.section(), Err(error), "asked again, the reader says something else");
+                    assert_eq!(reader.next_section(), Err(error), "asked again, the reader says something else");
                     return (sections, Err(error));
                 }
             }
@@ -59,7 +59,7 @@ pub(crate) fn dag(input: &[u8]) {
     let read = walk(root, &path, &blocks);
     // In a CAR the blocks may come in any order; what they prove is the same.
     let sent = order.iter().rev().filter_map(|cid| blocks.get_key_value(cid));
-    let in_car = cat_car(root, &path, BUDGET, build::car(&root, sent).into());
+    let in_car = read_file_from_car(root, &path, BUDGET, build::write_car(&root, sent).into());
     if let (Ok(one), Ok(other)) = (&read, &in_car) {
         assert_eq!(one, other, "the walk and the CAR prove different files");
     }
@@ -74,9 +74,9 @@ pub(crate) const BLANK: [u8; 31] = [0; 31];
 
 /// Makes blocks of drafts: wherever a CID with SHA-256 and a blank digest stands, the digest of an earlier block is
 /// put. So the fuzzer changes graphs whose hashes are right.
-fn link(drafts: &[&[u8]]) -> (Vec<ContentId>, Blocks) {
+fn link(drafts: &[&[u8]]) -> (Vec<ContentId>, BlocksByCid) {
     let mut order: Vec<ContentId> = Vec::new();
-    let mut blocks = Blocks::new();
+    let mut blocks = BlocksByCid::new();
     for draft in drafts.iter().take(BUDGET.blocks * 2) {
         let mut block = draft.to_vec();
         for at in 0..block.len() {
@@ -87,29 +87,29 @@ fn link(drafts: &[&[u8]]) -> (Vec<ContentId>, Blocks) {
             place[4..].copy_from_slice(&target.to_bytes()[4..]);
         }
         // A parent says by which codec a block is read; the store knows it under both.
-        for cid in [ContentId::raw_of(&block), ContentId::dag_pb_of(&block)] {
+        for cid in [ContentId::from_raw_block(&block), ContentId::from_dag_pb_block(&block)] {
             blocks.insert(cid, Bytes::from(block.clone()));
         }
-        order.push(ContentId::dag_pb_of(&block));
+        order.push(ContentId::from_dag_pb_block(&block));
     }
     (order, blocks)
 }
 
-fn walk(root: ContentId, path: &ContentPath, blocks: &Blocks) -> Result<Proven, WalkError> {
-    let mut walk = Walk::new(root, path, BUDGET);
+fn walk(root: ContentId, path: &ContentPath, blocks: &BlocksByCid) -> Result<VerifiedFile, DagWalkError> {
+    let mut walk = DagWalk::new(root, path, BUDGET);
     let mut asked = BTreeSet::new();
-    while let Some(cid) = walk.wanted().copied() {
+    while let Some(cid) = walk.wanted_block().copied() {
         assert!(asked.insert(cid), "{cid} was asked for twice");
         assert!(asked.len() <= BUDGET.blocks + 1, "more blocks were asked for than the budget has");
         let wrong = Bytes::from_static(b"these bytes are the content of no block");
-        assert!(walk.supply(wrong).is_err() && walk.wanted() == Some(&cid), "a wrong block was taken");
+        assert!(walk.supply(wrong).is_err() && walk.wanted_block() == Some(&cid), "a wrong block was taken");
         let Some(block) = blocks.get(&cid) else { break };
         walk.supply(block.clone()).expect("the block has the hash of its CID");
     }
     walk.finish()
 }
 
-fn check_proven(root: &ContentId, proven: &Proven) {
+fn check_proven(root: &ContentId, proven: &VerifiedFile) {
     assert!(proven.bytes.len() <= BUDGET.total_bytes);
     assert!(proven.blocks <= BUDGET.blocks);
     assert!(proven.visits <= BUDGET.visits);

@@ -4,23 +4,23 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
-use clresolve_bundle::Bundle;
+use clresolve_bundle::ResolutionBundle;
 use clresolve_bundle::signed::{ExpectedVerdict, MAX_LIFETIME, SKEW, verify};
 use clresolve_core::name::EnsName;
-use clresolve_core::state::State;
-use clresolve_jose::{PublicKey, TrustedKeys};
+use clresolve_core::state::TrustState;
+use clresolve_jose::{Ed25519KeySet, Ed25519PublicKey};
 use clresolve_resolver::config::ProofDemand;
-use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_verdict::profile::Profiles;
-use clresolve_verdict::verdict::{Depth, canonical_digest};
+use clresolve_verdict::profile::ConformanceProfiles;
+use clresolve_verdict::verdict::{ResolutionDepth, canonical_digest};
 use ed25519_dalek::{Signer as _, SigningKey};
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// A bundle. The first byte says what the rest is: its bytes, or changes to a good bundle without (1) or with (2) proofs
-/// of the state, or to one with proofs of a bad agent (3): pairs of a JSON Pointer and the value to stand there, after
-/// which the digest is made to fit. A forger would write the verdict that follows, so that is what is looked at.
+/// A bundle. The first byte says what the rest is: its bytes, or changes to a good bundle without (1) or with (2)
+/// proofs of the state, or to one with proofs of a bad agent (3): pairs of a JSON Pointer and the value to stand there,
+/// after which the digest is made to fit. A forger would write the verdict that follows, so that is what is looked at.
 pub(crate) fn bundle(input: &[u8]) {
     let Some((kind, rest)) = input.split_first() else { return };
     let base = match kind % 4 {
@@ -28,7 +28,7 @@ pub(crate) fn bundle(input: &[u8]) {
         2 => &BUNDLES.proven,
         3 => &BUNDLES.bad,
         _ => {
-            if let Ok(bundle) = Bundle::read(rest) {
+            if let Ok(bundle) = ResolutionBundle::read(rest) {
                 let _ = bundle.verify(&BUNDLES.profiles);
             }
             return;
@@ -45,11 +45,12 @@ pub(crate) fn bundle(input: &[u8]) {
         members.remove("digest");
         changed["digest"] = canonical_digest(&changed).into();
     }
-    let Ok(judged) = Bundle::read(changed.to_string().as_bytes()).and_then(|b| b.judge(&BUNDLES.profiles)) else {
+    let Ok(judged) = ResolutionBundle::read(changed.to_string().as_bytes()).and_then(|b| b.judge(&BUNDLES.profiles))
+    else {
         assert_ne!(changed, *base, "the unchanged bundle is refused");
         return;
     };
-    if judged.verdict().state == State::Trusted {
+    if judged.verdict().state == TrustState::Trusted {
         let identity = serde_json::to_value(&judged.verdict().identity).expect("JSON");
         let said = &base["verdict"]["identity"];
         assert!(base["verdict"]["state"] == "trusted", "a changed bundle of a bad agent is trusted");
@@ -61,7 +62,7 @@ struct Bundles {
     attested: Value,
     proven: Value,
     bad: Value,
-    profiles: Profiles,
+    profiles: ConformanceProfiles,
 }
 
 /// Bundles of the sandbox's agents, exported once.
@@ -73,7 +74,7 @@ static BUNDLES: LazyLock<Bundles> = LazyLock::new(|| {
             let mut config = sandbox.config();
             config.chain.proof = proof;
             let resolver = Resolver::new(&config).await.expect("its configuration is good");
-            let bundle = resolver.export(&Question::new(name)).await.expect("it is exported");
+            let bundle = resolver.export(&NameQuestion::new(name)).await.expect("it is exported");
             let bundle = bundle.bundle().to_json();
             assert_eq!(bundle["verdict"]["state"], state, "{name}");
             bundle
@@ -103,18 +104,18 @@ pub(crate) fn jws(input: &[u8]) {
         let signed = format!("{}.{}", BASE64URL.encode(header), BASE64URL.encode(payload));
         format!("{signed}.{}", BASE64URL.encode(key.sign(signed.as_bytes()).to_bytes()))
     };
-    let public = PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key");
+    let public = Ed25519PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key");
     let expected = ExpectedVerdict {
         name: EnsName::parse("summarizeagent.eth").expect("a good name"),
         profile: "agent-cards/1.0.0".to_owned(),
-        depth: Depth::Identity,
+        depth: ResolutionDepth::Identity,
         chain: "eip155:1".to_owned(),
         world: "mainnet".to_owned(),
         issuer: None,
         proof: None,
     };
     let now = Timestamp::from_second(NOW).expect("in range");
-    let Ok(verified) = verify(&jws, &TrustedKeys::from(&public), &expected, now) else { return };
+    let Ok(verified) = verify(&jws, &Ed25519KeySet::from(&public), &expected, now) else { return };
     assert!(kind % 2 == 1 || jws.split('.').count() == 3, "no compact form");
     let verdict = verified.verdict();
     assert!(verdict.has_right_digests(), "changed after it was made");

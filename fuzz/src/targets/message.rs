@@ -2,19 +2,19 @@
 
 use std::sync::LazyLock;
 
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_messages::request::judge::judge;
-use clresolve_payment::DecisionRequest;
-use clresolve_payment::decide::Selected;
-use clresolve_payment::request::{Demand, MAX_URL_BYTES, MAX_WORD_BYTES};
+use clresolve_payment::PaymentDecisionRequest;
+use clresolve_payment::decide::PaymentOptionSelection;
+use clresolve_payment::request::{MAX_URL_BYTES, MAX_WORD_BYTES, PaymentDemand};
 use clresolve_payment::terms::MAX_HEADERS;
-use clresolve_verdict::sample::bound;
-use clresolve_verdict::schema::bound::CompiledSchema;
+use clresolve_verdict::sample::sample_bound_schema;
+use clresolve_verdict::schema::bound::BoundSchema;
 use serde_json::{Value, json};
 
 /// What requests are held against.
-static SCHEMA: LazyLock<CompiledSchema> = LazyLock::new(|| {
-    bound(&json!({
+static SCHEMA: LazyLock<BoundSchema> = LazyLock::new(|| {
+    sample_bound_schema(&json!({
         "$id": "https://schemas.example/request.json",
         "type": "object",
         "additionalProperties": false,
@@ -29,44 +29,44 @@ static SCHEMA: LazyLock<CompiledSchema> = LazyLock::new(|| {
 
 /// A question about a payment. It is read alike each time, and within its bounds.
 pub(crate) fn decision_request(input: &[u8]) {
-    let read = DecisionRequest::from_json(input);
-    assert_eq!(read, DecisionRequest::from_json(input));
+    let read = PaymentDecisionRequest::from_json(input);
+    assert_eq!(read, PaymentDecisionRequest::from_json(input));
     let Ok(request) = read else { return };
     assert!(request.name.len() <= MAX_WORD_BYTES && request.verb.len() <= MAX_WORD_BYTES);
     assert!(request.url.as_ref().is_none_or(|url| url.len() <= MAX_URL_BYTES));
     let asked: Value = serde_json::from_slice(input).expect("what was read is JSON");
     match &request.demand {
-        Demand::Reply(reply) => {
+        PaymentDemand::Reply(reply) => {
             assert!(reply.headers.len() <= MAX_HEADERS + 1);
             assert_eq!(asked["response"]["status"], reply.status);
         }
-        Demand::PaymentRequired(terms) => {
+        PaymentDemand::PaymentRequired(terms) => {
             assert_eq!(asked["paymentRequired"], serde_json::from_str::<Value>(terms).expect("JSON"));
         }
-        Demand::ToolResult(_) => panic!("the result of a tool is asked about over MCP alone"),
-        Demand::Unasked(reason) => panic!("nobody said so: {reason:?}"),
+        PaymentDemand::ToolResult(_) => panic!("the result of a tool is asked about over MCP alone"),
+        PaymentDemand::Unasked(reason) => panic!("nobody said so: {reason:?}"),
     }
     match request.selected {
-        Some(Selected::Index(index)) => assert_eq!(asked["selected"], index),
-        Some(Selected::Entry(entry)) => assert!(entry.is_object() && asked["selected"] == entry),
-        Some(Selected::Unreadable(_)) => assert!(!asked["selected"].is_null()),
+        Some(PaymentOptionSelection::Index(index)) => assert_eq!(asked["selected"], index),
+        Some(PaymentOptionSelection::Entry(entry)) => assert!(entry.is_object() && asked["selected"] == entry),
+        Some(PaymentOptionSelection::Unreadable(_)) => assert!(!asked["selected"].is_null()),
         None => assert!(asked["selected"].is_null()),
     }
 }
 
-/// A request. It is judged alike each time; one that is trusted is for the verb of the schema, in whatever reader; every
-/// finding has a place in the text.
+/// A request. It is judged alike each time; one that is trusted is for the verb of the schema, in whatever reader;
+/// every finding has a place in the text.
 pub(crate) fn request(input: &[u8]) {
     let found = judge(input, Some(&SCHEMA));
     assert_eq!(found, judge(input, Some(&SCHEMA)));
     let lines = input.split(|byte| *byte == b'\n').count();
     assert!(found.findings.iter().all(|finding| finding.line.is_none_or(|line| (1..=lines).contains(&line))));
-    if found.state() != State::Trusted {
+    if found.state() != TrustState::Trusted {
         assert!(!found.findings.is_empty());
         return;
     }
     let read: Value = serde_json::from_slice(input).expect("strict JSON is JSON");
     assert_eq!((&read["x402"]["verb"], &read["x402"]["version"]), (&json!("sum"), &json!("1.0.0")));
     assert!(read["input"].is_object());
-    assert_ne!(judge(input, None).state(), State::Untrusted, "a schema takes nothing back");
+    assert_ne!(judge(input, None).state(), TrustState::Untrusted, "a schema takes nothing back");
 }

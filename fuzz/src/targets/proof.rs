@@ -9,9 +9,9 @@ use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof, Head
 use alloy_trie::proof::ProofRetainer;
 use alloy_trie::root::ordered_trie_root_with_encoder;
 use alloy_trie::{HashBuilder, Nibbles, TrieAccount};
-use clresolve_core::execution::Execution;
-use clresolve_state::receipts::{ReceiptProof, ReceiptProofError, StatedReceipt};
-use clresolve_state::{HashedHeader, verify_proof};
+use clresolve_core::execution::ExecutedTransaction;
+use clresolve_state::receipts::{ReceiptInclusionError, ReceiptInclusionProof, RpcReceiptDocument};
+use clresolve_state::{HashedBlockHeader, verify_account_proof};
 use serde_json::Value;
 
 use super::chain::{HEADER, told_header};
@@ -32,7 +32,7 @@ pub(crate) fn proof(input: &[u8]) {
     for edit in pieces(edits) {
         change(&mut answer, edit);
     }
-    let Ok(seen) = verify_proof(STATE.root, question.address, &question.slots, &answer) else {
+    let Ok(seen) = verify_account_proof(STATE.root, question.address, &question.slots, &answer) else {
         assert!(!edits.is_empty(), "the honest answer is refused");
         return;
     };
@@ -62,7 +62,8 @@ fn made_up(input: &[u8]) {
         claim(TrieAccount { nonce: 1, ..account }, U256::ONE),
     ];
     let root = keccak256(&of_account);
-    let accepted = claims.iter().filter(|claim| verify_proof(root, Address::ZERO, &[U256::ZERO], claim).is_ok());
+    let accepted =
+        claims.iter().filter(|claim| verify_account_proof(root, Address::ZERO, &[U256::ZERO], claim).is_ok());
     assert!(accepted.count() <= 1, "one proof proves two things");
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn header(input: &[u8]) {
     let mut rest = input;
     if let Ok(decoded) = alloy_consensus::Header::decode(&mut rest) {
         let is_exact = rest.is_empty() && alloy_rlp::encode(&decoded) == input;
-        let hashed = HashedHeader::new(decoded.clone());
+        let hashed = HashedBlockHeader::new(decoded.clone());
         assert_eq!(hashed.hash() == keccak256(input), is_exact, "a hash that is not that of the bytes");
         if let Some(block) = hashed.block() {
             assert_eq!((block.number, block.hash), (decoded.number, hashed.hash()));
@@ -94,22 +95,23 @@ pub(crate) fn header(input: &[u8]) {
     assert_eq!(u64::try_from(reading.block.timestamp.as_second()), Ok(fields.inner.timestamp));
 }
 
-/// The receipts of a block. Under the root of their leaves each is proven to say what is stated of it, and nothing else;
-/// under another root none is.
+/// The receipts of a block. Under the root of their leaves each is proven to say what is stated of it, and nothing
+/// else; under another root none is.
 pub(crate) fn block_receipts(input: &[u8]) {
-    let Ok(receipts) = serde_json::from_slice::<Vec<StatedReceipt>>(input) else { return };
-    let with_root =
-        |receipts_root| HashedHeader::new(alloy_consensus::Header { number: 7, receipts_root, ..Default::default() });
+    let Ok(receipts) = serde_json::from_slice::<Vec<RpcReceiptDocument>>(input) else { return };
+    let with_root = |receipts_root| {
+        HashedBlockHeader::new(alloy_consensus::Header { number: 7, receipts_root, ..Default::default() })
+    };
     let other = with_root(B256::repeat_byte(1));
-    let Some(leaves) = receipts.iter().map(StatedReceipt::leaf).collect::<Option<Vec<_>>>() else {
-        assert!(ReceiptProof::new(&other, &receipts, 0).is_none(), "a receipt of no known form");
+    let Some(leaves) = receipts.iter().map(RpcReceiptDocument::leaf).collect::<Option<Vec<_>>>() else {
+        assert!(ReceiptInclusionProof::new(&other, &receipts, 0).is_none(), "a receipt of no known form");
         return;
     };
     let header = with_root(ordered_trie_root_with_encoder(&leaves, |leaf, out| out.put_slice(leaf)));
     for (index, receipt) in (0..).zip(&receipts) {
-        assert!(ReceiptProof::new(&other, &receipts, index).is_none(), "a proof under another root");
-        let proof = ReceiptProof::new(&header, &receipts, index).expect("the root is that of these receipts");
-        let stated = Execution {
+        assert!(ReceiptInclusionProof::new(&other, &receipts, index).is_none(), "a proof under another root");
+        let proof = ReceiptInclusionProof::new(&header, &receipts, index).expect("the root is that of these receipts");
+        let stated = ExecutedTransaction {
             transaction: receipt.transaction_hash,
             block: header.block().expect("it has a time"),
             index,
@@ -119,10 +121,10 @@ pub(crate) fn block_receipts(input: &[u8]) {
             logs: receipt.logs.iter().cloned().map(Log::from).collect(),
         };
         assert_eq!(proof.check(&stated), Ok(()));
-        let reverted = Execution { has_succeeded: !stated.has_succeeded, ..stated.clone() };
-        let logged = Execution { logs: [&stated.logs[..], &[Log::default()]].concat(), ..stated };
+        let reverted = ExecutedTransaction { has_succeeded: !stated.has_succeeded, ..stated.clone() };
+        let logged = ExecutedTransaction { logs: [&stated.logs[..], &[Log::default()]].concat(), ..stated };
         for false_one in [reverted, logged] {
-            assert_eq!(proof.check(&false_one), Err(ReceiptProofError::OtherReceipt));
+            assert_eq!(proof.check(&false_one), Err(ReceiptInclusionError::OtherReceipt));
         }
     }
 }

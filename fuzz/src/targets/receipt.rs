@@ -1,23 +1,23 @@
 //! What an agent sends as a receipt.
 
 use clresolve_core::name::EnsName;
-use clresolve_core::state::State;
-use clresolve_jose::PublicKey;
+use clresolve_core::state::TrustState;
+use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge;
 use clresolve_messages::receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
-use clresolve_messages::receipt::question::Request;
+use clresolve_messages::receipt::question::AgentRequest;
 use ed25519_dalek::SigningKey;
 use jiff::Timestamp;
 
-/// A receipt, signed by anybody. It is trusted under one key at most, is judged alike each time, and echoes itself where
-/// it is read.
+/// A receipt, signed by anybody. It is trusted under one key at most, is judged alike each time, and echoes itself
+/// where it is read.
 pub(crate) fn receipt(input: &[u8]) {
     let state = |seed: u8| {
         let key = SigningKey::from_bytes(&[seed; 32]).verifying_key();
         let name = EnsName::parse("a.eth").expect("a name");
         let signer = ReceiptSigner {
             name: name.clone(),
-            key: Ok(PublicKey::from_bytes(key.as_bytes()).expect("a key")),
+            key: Ok(Ed25519PublicKey::from_bytes(key.as_bytes()).expect("a key")),
             kid: Ok("k".to_owned()),
             canonical: None,
             block: 1,
@@ -30,7 +30,7 @@ pub(crate) fn receipt(input: &[u8]) {
             addresses: SignerAddresses::default(),
             routes: AgentRoutes::default(),
         };
-        let request = Request::from_bytes(input).ok();
+        let request = AgentRequest::from_bytes(input).ok();
         let now = Timestamp::from_second(super::MADE).expect("a time");
         let known = ReceiptKnowledge {
             agent: Some(&agent),
@@ -44,8 +44,11 @@ pub(crate) fn receipt(input: &[u8]) {
         let found = judge(input, &known);
         assert_eq!(found, judge(input, &known));
         let echoed = judge(input, &ReceiptKnowledge { request: request.as_ref(), ..known });
-        assert!(echoed.state() != State::Trusted || found.state() == State::Trusted, "an echo alone is no proof");
+        assert!(
+            echoed.state() != TrustState::Trusted || found.state() == TrustState::Trusted,
+            "an echo alone is no proof"
+        );
         found.state()
     };
-    assert!(state(7) != State::Trusted || state(8) != State::Trusted, "any key will do");
+    assert!(state(7) != TrustState::Trusted || state(8) != TrustState::Trusted, "any key will do");
 }

@@ -2,20 +2,20 @@
 
 use clresolve_cards::convert::{MAX_LOST, convert};
 use clresolve_cards::lint::lint;
-use clresolve_cards::system::{CardSystem, Detection, Rules, detect};
-use clresolve_core::reason::Effect;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::profile::{DEFAULT, Profiles};
+use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
+use clresolve_core::reason::ReasonEffect;
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 
 /// Any bytes as a card of any system: findings have a place in the text, and a conversion lists what it loses.
 pub(crate) fn system(input: &[u8]) {
-    let profile = Profiles::builtin().get(DEFAULT).expect("it is built in");
-    let rules = Rules::of(&profile);
+    let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("it is built in");
+    let rules = CardRules::from_profile(&profile);
     let lines = input.split(|byte| *byte == b'\n').count();
-    let card = Card::parse(input);
+    let card = AgentCard::parse(input);
     for named in CardSystem::ALL.iter().copied().map(Some).chain([None]) {
         let report = lint(input, named, &rules);
-        assert_eq!(report.valid, report.findings.iter().all(|finding| finding.effect != Effect::Fail));
+        assert_eq!(report.valid, report.findings.iter().all(|finding| finding.effect != ReasonEffect::Fail));
         assert!(card.is_ok() || !report.valid, "what is no card is found valid");
         assert!(named.is_none() || report.system == named);
         for finding in &report.findings {
@@ -24,14 +24,14 @@ pub(crate) fn system(input: &[u8]) {
         }
     }
     let Ok(card) = card else { return };
-    if let Detection::Several(systems) = detect(&card) {
+    if let CardSystemDetection::Several(systems) = detect(&card) {
         assert!(systems.len() > 1);
     }
     for from in CardSystem::ALL {
         for to in CardSystem::ALL {
             let made = convert(&card, *from, *to, &rules);
             assert!(made.lost.len() <= MAX_LOST && (made.lost_further == 0 || made.lost.len() == MAX_LOST));
-            Card::parse(made.card.to_string().as_bytes()).expect("what is made is a card");
+            AgentCard::parse(made.card.to_string().as_bytes()).expect("what is made is a card");
         }
     }
 }

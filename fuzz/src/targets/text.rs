@@ -4,24 +4,30 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use clresolve_cards::lint::lint;
-use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_cards::system::{CardRules, CardSystem};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::{EnsName, MAX_NAME_BYTES, normalize};
 use clresolve_core::payment::PaymentRecords;
-use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holder, Holding, Proof, Reading};
-use clresolve_core::reason::Effect;
-use clresolve_core::records::{Key, Record, RecordSet};
-use clresolve_core::state::State;
-use clresolve_core::text::{Foreign, is_unsafe};
+use clresolve_core::reading::{
+    BlockSelector, ChainBlock, EnsAnswer, NameHolder, NameReading, OwnerReading, ProofGrade, ProofStrength,
+    ResolvedRecords,
+};
+use clresolve_core::reason::ReasonEffect;
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::{UntrustedText, is_unsafe};
 use clresolve_ipfs::{ContentId, ContentPath};
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::{self, Policy};
-use clresolve_verdict::evidence::{Evidence, IpfsOutcome, Mirror, OwnerEvidence, Source, Usable};
-use clresolve_verdict::profile::{Profile, Profiles};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::{self, JudgementPolicy};
+use clresolve_verdict::evidence::{
+    HttpsOutcome, IpfsMirror, IpfsOutcome, OwnerEvidence, RecordUsability, ResolutionEvidence,
+};
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 use jiff::Timestamp;
 use serde_json::Value;
 
-static PROFILES: LazyLock<Vec<Arc<Profile>>> = LazyLock::new(|| Profiles::builtin().iter().cloned().collect());
+static PROFILES: LazyLock<Vec<Arc<ConformanceProfile>>> =
+    LazyLock::new(|| ConformanceProfiles::builtin().iter().cloned().collect());
 
 /// A name: the normal form is its own normal form, and both encodings follow from the labels.
 pub(crate) fn name(input: &[u8]) {
@@ -46,7 +52,7 @@ pub(crate) fn name(input: &[u8]) {
 }
 
 fn check_shown(text: &str) {
-    let shown = Foreign::new(text).to_string();
+    let shown = UntrustedText::new(text).to_string();
     assert!(!shown.chars().any(is_unsafe), "an unsafe character is shown: {shown:?}");
 }
 
@@ -54,79 +60,82 @@ fn check_shown(text: &str) {
 ///
 /// The verdict may be `trusted` only where an independent reading of the records says that they bind the card.
 pub(crate) fn records(input: &[u8]) {
-    let lines = input.split(|byte| *byte == b'\n').zip(Key::ALL);
+    let lines = input.split(|byte| *byte == b'\n').zip(RecordKey::ALL);
     let records: RecordSet = lines.map(|(line, key)| (key, record(line))).collect();
     let evidence = evidence(records);
     for profile in PROFILES.iter() {
-        let judgement = check::judge(&evidence, profile, &Policy::default());
-        if judgement.state == State::Trusted {
+        let judgement = check::judge(&evidence, profile, &JudgementPolicy::default());
+        if judgement.state == TrustState::Trusted {
             assert!(binds(&evidence), "trusted, though the records do not bind the card");
         }
     }
 }
 
-fn record(line: &[u8]) -> Record {
+fn record(line: &[u8]) -> TextRecord {
     match String::from_utf8(line.to_vec()) {
-        Ok(text) if text.is_empty() => Record::Absent,
-        Ok(text) => Record::Text(text),
-        Err(error) => Record::NotUtf8(error.into_bytes()),
+        Ok(text) if text.is_empty() => TextRecord::Absent,
+        Ok(text) => TextRecord::Text(text),
+        Err(error) => TextRecord::NotUtf8(error.into_bytes()),
     }
 }
 
 /// A good card, whose CID is raw.
 pub(crate) const CARD: &str = include_str!("card.json");
 
-fn evidence(records: RecordSet) -> Evidence {
+fn evidence(records: RecordSet) -> ResolutionEvidence {
     let holder = [1; 20].into();
-    let found = Found {
+    let found = ResolvedRecords {
         resolver: [2; 20].into(),
         wildcard: None,
         offchain: false,
         records,
         payment: PaymentRecords::default(),
     };
-    let reading = Reading {
-        block: Block { number: 1, hash: [3; 32].into(), timestamp: Timestamp::UNIX_EPOCH },
-        answer: Answer::Records(found),
+    let reading = NameReading {
+        block: ChainBlock { number: 1, hash: [3; 32].into(), timestamp: Timestamp::UNIX_EPOCH },
+        answer: EnsAnswer::Records(found),
         latest: None,
         newest: None,
-        holder: Holder::Address(holder),
+        holder: NameHolder::Address(holder),
         expiry: None,
-        proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
+        proof: ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: true },
         endpoints: vec!["fuzz".to_owned()],
         contradicted_by: Vec::new(),
         failed_endpoints: Vec::new(),
     };
-    Evidence {
+    ResolutionEvidence {
         name: EnsName::parse("summarizeagent.eth").expect("a good name"),
         now: Timestamp::UNIX_EPOCH,
         chain_id: 1,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
-        owner: OwnerEvidence::Read(Holding { address: Some(holder), holder: Holder::Address(holder) }),
-        https: Source::Body { bytes: Bytes::from_static(CARD.as_bytes()), url: "https://example.org/".to_owned() },
+        owner: OwnerEvidence::Read(OwnerReading { address: Some(holder), holder: NameHolder::Address(holder) }),
+        https: HttpsOutcome::Body {
+            bytes: Bytes::from_static(CARD.as_bytes()),
+            url: "https://example.org/".to_owned(),
+        },
         ipfs: IpfsOutcome::NotAsked,
         mirror: IpfsOutcome::NotAsked,
         liars: Vec::new(),
         schemas: None,
-        continuity: clresolve_verdict::evidence::continuity::Continuity::NotAsked,
+        continuity: clresolve_verdict::evidence::continuity::HistoryOutcome::NotAsked,
         links: None,
         misspelt_keys: Vec::new(),
     }
 }
 
 /// Whether the records bind [`CARD`], read without the checks.
-fn binds(evidence: &Evidence) -> bool {
-    let records = &evidence.found().expect("there are records").records;
-    let text = |key| Usable::of(records, key).text().unwrap_or_default();
+fn binds(evidence: &ResolutionEvidence) -> bool {
+    let records = &evidence.resolved_records().expect("there are records").records;
+    let text = |key| RecordUsability::from_record(records, key).text().unwrap_or_default();
     let card: Value = serde_json::from_str(CARD).expect("the card is JSON");
-    let cid = ContentId::parse(text(Key::CidAgentcard));
-    let mirror = Mirror::parse(text(Key::MirrorIpfs));
-    text(Key::Entry) == card["entry"]
-        && text(Key::Owner) == card["owner"]
-        && text(Key::Agentcard).get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
-        && text(Key::Checksum).to_ascii_lowercase().ends_with(&Digest::of(CARD.as_bytes()).hex())
-        && cid.as_ref() == Ok(&ContentId::raw_of(CARD.as_bytes()))
+    let cid = ContentId::parse(text(RecordKey::CidAgentcard));
+    let mirror = IpfsMirror::parse(text(RecordKey::MirrorIpfs));
+    text(RecordKey::Entry) == card["entry"]
+        && text(RecordKey::Owner) == card["owner"]
+        && text(RecordKey::Agentcard).get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+        && text(RecordKey::Checksum).to_ascii_lowercase().ends_with(&Digest::compute(CARD.as_bytes()).hex())
+        && cid.as_ref() == Ok(&ContentId::from_raw_block(CARD.as_bytes()))
         && mirror.is_ok_and(|mirror| Ok(mirror.cid) == cid && mirror.path.is_empty())
 }
 
@@ -143,7 +152,7 @@ pub(crate) fn cid(input: &[u8]) {
         assert_eq!(ContentId::parse(&cid.to_string()), Ok(cid));
         assert_eq!(ContentId::from_bytes(&cid.to_bytes()), Ok(cid));
         assert_eq!(ContentId::parse(&cid.to_v1().to_string()), Ok(cid));
-        if let Some(content) = cid.identity() {
+        if let Some(content) = cid.identity_content() {
             assert!(cid.verify(content), "an identity CID refuses its own content");
         }
     }
@@ -152,17 +161,17 @@ pub(crate) fn cid(input: &[u8]) {
         let names = path.segments();
         assert!(names.iter().all(|name| !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0'])));
         assert_eq!(ContentPath::parse(&path.to_string()).as_ref(), Ok(path));
-        assert_eq!(ContentPath::literal(&names.join("/")).as_ref(), Ok(path));
+        assert_eq!(ContentPath::parse_literal(&names.join("/")).as_ref(), Ok(path));
     }
     if let (Ok(cid), Ok(path)) = (cid, path) {
-        let mirror = Mirror::parse(&format!("ipfs://{cid}/{path}"));
-        assert_eq!(mirror, Ok(Mirror { cid, path }), "a mirror record is not read back");
+        let mirror = IpfsMirror::parse(&format!("ipfs://{cid}/{path}"));
+        assert_eq!(mirror, Ok(IpfsMirror { cid, path }), "a mirror record is not read back");
     }
 }
 
 /// A card: strict JSON is JSON, and what a card is found guilty of has a place in its text.
 pub(crate) fn card(input: &[u8]) {
-    let card = Card::parse(input);
+    let card = AgentCard::parse(input);
     if let Ok(card) = &card {
         let lax: Value = serde_json::from_slice(input).expect("strict JSON is JSON");
         assert_eq!(card.document(), &lax, "strict and common readers see two cards");
@@ -170,8 +179,8 @@ pub(crate) fn card(input: &[u8]) {
     }
     let lines = input.split(|byte| *byte == b'\n').count();
     for profile in PROFILES.iter() {
-        let report = lint(input, Some(CardSystem::CommandLayer), &Rules::of(profile));
-        let fails = report.findings.iter().any(|finding| finding.effect == Effect::Fail);
+        let report = lint(input, Some(CardSystem::CommandLayer), &CardRules::from_profile(profile));
+        let fails = report.findings.iter().any(|finding| finding.effect == ReasonEffect::Fail);
         assert_eq!(report.valid, !fails);
         assert!(card.is_ok() || fails, "what is no card is found valid");
         for finding in &report.findings {
@@ -182,10 +191,10 @@ pub(crate) fn card(input: &[u8]) {
 }
 
 /// What is printed reads back as the same document, but for numbers with a fraction, of which JSON keeps no exact form.
-fn check_printed(card: &Card) {
+fn check_printed(card: &AgentCard) {
     let printed = card.document().to_string();
     if !holds_fraction(card.document())
-        && let Ok(again) = Card::parse(printed.as_bytes())
+        && let Ok(again) = AgentCard::parse(printed.as_bytes())
     {
         assert_eq!(&again, card);
     }

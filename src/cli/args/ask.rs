@@ -6,34 +6,34 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
-use clresolve_audit::difference::Kind;
+use clresolve_audit::difference::AuditChangeKind;
 use clresolve_cards::system::CardSystem;
 use clresolve_core::name::EnsName;
-use clresolve_discover::{SystemName, Target};
+use clresolve_discover::{AgentSystemName, DiscoveryTarget};
 use clresolve_payment::check::WebOrigin;
 use clresolve_resolver::config::{BlockSelector, parse_issuer};
-use clresolve_resolver::resolve::WantedNames;
+use clresolve_resolver::resolve::NameSearchScope;
 
-use super::cards::card_system;
-use super::output::{OutArgs, OutputArgs, ReportOutputArgs, VerdictFormat};
-use super::signing::SignArgs;
-use super::world::{AboutArgs, WorldArgs};
-use crate::cli::expect::ExpectArgs;
+use super::cards::card_system_parser;
+use super::output::{OutputArguments, OutputFileArguments, ReportOutputArguments, VerdictFormat};
+use super::signing::VerdictSigningArguments;
+use super::world::{ExpectedSubjectArguments, NetworkArguments};
+use crate::cli::expect::ExpectationArguments;
 use crate::cli::hint::parse_name;
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct VerifyArgs {
+pub(in crate::cli) struct VerifyArguments {
     /// ENS names, such as summarizeagent.eth; - reads them from standard input
     #[arg(required = true, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) names: Vec<String>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs<VerdictFormat>,
+    pub(in crate::cli) output: OutputArguments<VerdictFormat>,
     #[command(flatten)]
-    pub(in crate::cli) sign: SignArgs,
+    pub(in crate::cli) sign: VerdictSigningArguments,
     #[command(flatten)]
-    pub(in crate::cli) expect: ExpectArgs,
+    pub(in crate::cli) expect: ExpectationArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -41,14 +41,14 @@ pub(in crate::cli) struct VerifyArgs {
 Examples:
   clresolve records summarizeagent.eth
   clresolve records a.eth b.eth --json")]
-pub(in crate::cli) struct RecordsArgs {
+pub(in crate::cli) struct RecordsArguments {
     /// ENS names; - reads them from standard input
     #[arg(required = true, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) names: Vec<String>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -56,16 +56,16 @@ pub(in crate::cli) struct RecordsArgs {
 Examples:
   clresolve card summarizeagent.eth > card.json
   clresolve card a.eth --expect-owner publisher.eth --out card.json")]
-pub(in crate::cli) struct CardArgs {
+pub(in crate::cli) struct CardArguments {
     /// The ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
     #[command(flatten)]
-    pub(in crate::cli) expect: ExpectArgs,
+    pub(in crate::cli) expect: ExpectationArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -78,19 +78,19 @@ Exit codes: 0 allow, 1 deny, 2 usage.
 Examples:
   clresolve gate summarizeagent.eth summarize
   clresolve gate a.eth -o short || exit 1")]
-pub(in crate::cli) struct GateArgs {
+pub(in crate::cli) struct GateArguments {
     /// The ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The verb to call
     pub(in crate::cli) verb: Option<String>,
     /// The network to pay on (CAIP-2, such as eip155:1)
-    #[arg(long, value_name = "NETWORK", value_parser = crate::cli::expect::network)]
+    #[arg(long, value_name = "NETWORK", value_parser = crate::cli::expect::parse_network)]
     pub(in crate::cli) network: Option<String>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -101,7 +101,7 @@ Exit codes: 0 proven and written, 1 proven absent or invalid, 2 usage,
 Examples:
   clresolve cat bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi
   clresolve cat CID/card.json --car folder.car   read the blocks from a CAR file")]
-pub(in crate::cli) struct CatArgs {
+pub(in crate::cli) struct CatArguments {
     /// A CID, and the path below it if it is a directory: CID/path/to/file
     #[arg(value_name = "CID/PATH")]
     pub(in crate::cli) target: String,
@@ -109,9 +109,9 @@ pub(in crate::cli) struct CatArgs {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) car: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -127,23 +127,23 @@ Exit codes: 0 all cards are valid, 1 one is not, 2 usage, 3 no card found.
 Examples:
   clresolve discover https://agent.example
   clresolve discover agent.example --as a2a --json")]
-pub(in crate::cli) struct DiscoverArgs {
+pub(in crate::cli) struct DiscoverArguments {
     /// A host, its URL, or the URL of a document
-    #[arg(value_name = "HOST|URL", value_parser = Target::parse_plain)]
-    pub(in crate::cli) target: Target,
+    #[arg(value_name = "HOST|URL", value_parser = DiscoveryTarget::parse_allowing_http)]
+    pub(in crate::cli) target: DiscoveryTarget,
     /// Look only for cards of this system
-    #[arg(long = "as", value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
+    #[arg(long = "as", value_name = "SYSTEM", value_parser = card_system_parser(), ignore_case = true)]
     pub(in crate::cli) card_system: Option<CardSystem>,
     /// A system of an Orloj host; NAMESPACE/NAME outside of namespace default
     #[arg(long, value_name = "NAME")]
-    pub(in crate::cli) system: Option<SystemName>,
+    pub(in crate::cli) system: Option<AgentSystemName>,
     /// Resolve the ENS names in CommandLayer cards
     #[arg(long)]
     pub(in crate::cli) bind: bool,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -174,7 +174,7 @@ Examples:
   clresolve sandbox --list -o json | jq -r '.[].name' |
     clresolve audit --sandbox --names - --depth identity")]
 #[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
-pub(in crate::cli) struct AuditArgs {
+pub(in crate::cli) struct AuditArguments {
     #[command(subcommand)]
     pub(in crate::cli) command: Option<AuditCommand>,
     /// File with the names, one per line; - reads standard input
@@ -187,7 +187,7 @@ pub(in crate::cli) struct AuditArgs {
     #[arg(long)]
     pub(in crate::cli) schema_layers: bool,
     #[command(flatten)]
-    pub(in crate::cli) earlier: EarlierReportsArgs,
+    pub(in crate::cli) earlier: EarlierReportsArguments,
     /// TOML file of findings that the exit code ignores until a date
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) waive: Option<PathBuf>,
@@ -198,14 +198,14 @@ pub(in crate::cli) struct AuditArgs {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,
     #[command(flatten)]
-    pub(in crate::cli) output: ReportOutputArgs,
+    pub(in crate::cli) output: ReportOutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 /// The reports that an audit is held against.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct EarlierReportsArgs {
+pub(in crate::cli) struct EarlierReportsArguments {
     /// Earlier JSON report: report what changed, and warn of cards that are no proper successors
     #[arg(long, value_name = "REPORT", alias = "previous")]
     pub(in crate::cli) since: Option<PathBuf>,
@@ -213,11 +213,11 @@ pub(in crate::cli) struct EarlierReportsArgs {
     #[arg(long, value_name = "REPORT", num_args = 1..)]
     pub(in crate::cli) history: Vec<PathBuf>,
     /// Changes since that report that set exit code 1 [default: all]
-    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change(), requires = "since")]
-    pub(in crate::cli) fail_on: Vec<Kind>,
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change_kind_parser(), requires = "since")]
+    pub(in crate::cli) fail_on: Vec<AuditChangeKind>,
 }
 
-impl EarlierReportsArgs {
+impl EarlierReportsArguments {
     /// The files, each with its option.
     pub(in crate::cli) fn files(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
         let history = self.history.iter().map(|report| ("--history", Some(&**report)));
@@ -239,20 +239,20 @@ Examples:
   clresolve audit list --below publisher.eth |
     clresolve audit --names - --format html --out audit.html")]
 #[command(group = ArgGroup::new("wanted").args(["changed", "below"]).required(true).multiple(true))]
-pub(in crate::cli) struct AuditListArgs {
+pub(in crate::cli) struct AuditListArguments {
     /// Names with a cl.* text record set in these blocks; without TO up to the finalized block
     #[arg(long, value_name = "FROM..TO", value_parser = parse_blocks)]
-    pub(in crate::cli) changed: Option<WantedNames>,
+    pub(in crate::cli) changed: Option<NameSearchScope>,
     /// All registered subnames of NAME, on every level
     #[arg(long, value_name = "NAME", value_parser = parse_below)]
-    pub(in crate::cli) below: Vec<WantedNames>,
+    pub(in crate::cli) below: Vec<NameSearchScope>,
     /// Names to compare hashes with, one per line
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) known: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -265,53 +265,55 @@ is not pinned.
 Examples:
   clresolve audit schemas
   clresolve audit schemas --profile agent-cards/1.0.0+released --json")]
-pub(in crate::cli) struct AuditSchemasArgs {
+pub(in crate::cli) struct AuditSchemasArguments {
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
-/// Parses the blocks of [`AuditListArgs`].
-fn parse_blocks(text: &str) -> Result<WantedNames, String> {
+/// Parses the blocks of [`AuditListArguments`].
+fn parse_blocks(text: &str) -> Result<NameSearchScope, String> {
     let expected = || "expected FROM..TO, such as 23000000..23010000, or FROM..".to_owned();
     let (first, last) = text.split_once("..").ok_or_else(expected)?;
     let number = |text: &str| text.parse::<u64>().map_err(|_| expected());
     let (first, last) = (number(first)?, Some(last).filter(|last| !last.is_empty()).map(number).transpose()?);
     match last {
         Some(last) if last < first => Err("the last block is before the first".to_owned()),
-        last => Ok(WantedNames::Changed { first, last }),
+        last => Ok(NameSearchScope::Changed { first, last }),
     }
 }
 
-/// Parses the name of [`AuditListArgs`].
-fn parse_below(text: &str) -> Result<WantedNames, String> {
-    EnsName::parse(text).map(WantedNames::Below).map_err(|error| error.to_string())
+/// Parses the name of [`AuditListArguments`].
+fn parse_below(text: &str) -> Result<NameSearchScope, String> {
+    EnsName::parse(text).map(NameSearchScope::Below).map_err(|error| error.to_string())
 }
 
 /// Parses a kind of change.
-fn change() -> impl TypedValueParser<Value = Kind> {
-    let words = PossibleValuesParser::new(Kind::ALL.map(Kind::as_str));
-    words.try_map(|word| Kind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or("no change has this word"))
+fn change_kind_parser() -> impl TypedValueParser<Value = AuditChangeKind> {
+    let words = PossibleValuesParser::new(AuditChangeKind::ALL.map(AuditChangeKind::as_str));
+    words.try_map(|word| {
+        AuditChangeKind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or("no change has this word")
+    })
 }
 
 /// What to do with reports.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {
     /// List names from the chain's logs: with changed agent records, or below a name
-    List(Box<AuditListArgs>),
+    List(Box<AuditListArguments>),
     /// Compare the published schemas of a profile with its manifests
-    Schemas(Box<AuditSchemasArgs>),
+    Schemas(Box<AuditSchemasArguments>),
     /// Compare two reports; exit code 0: no change, 1: changes, 3: unknown
-    Diff(AuditDiffArgs),
+    Diff(AuditDiffArguments),
     /// Convert a JSON report to other formats, without a network
-    Render(AuditRenderArgs),
+    Render(AuditRenderArguments),
     /// Compare a governance log with audits; exit code 0: they agree, 1: no, 3: unknown
-    Resolution(AuditResolutionArgs),
+    Resolution(AuditResolutionArguments),
     /// Sign a report: a detached JWS over its JSON form
-    Sign(AuditSignArgs),
+    Sign(AuditSignArguments),
     /// Check that a report is unmodified, and who signed it
-    Verify(AuditVerifyArgs),
+    Verify(AuditVerifyArguments),
 }
 
 #[derive(Debug, Args)]
@@ -323,12 +325,12 @@ Exit codes: 0 written, whatever the report says; 2 usage.
 Examples:
   clresolve audit render july.json --format html --out july.html
   clresolve audit render july.json --format html --format sarif --out july")]
-pub(in crate::cli) struct AuditRenderArgs {
+pub(in crate::cli) struct AuditRenderArguments {
     /// The JSON report
     #[arg(value_name = "REPORT")]
     pub(in crate::cli) report: PathBuf,
     #[command(flatten)]
-    pub(in crate::cli) output: ReportOutputArgs,
+    pub(in crate::cli) output: ReportOutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -340,7 +342,7 @@ Examples:
   clresolve signature key new auditor.pem > jwks.json
   clresolve audit sign july.json --key auditor.pem --out july.json.jws
   clresolve audit verify july.json --signature july.json.jws --jwks jwks.json")]
-pub(in crate::cli) struct AuditSignArgs {
+pub(in crate::cli) struct AuditSignArguments {
     /// The JSON report
     #[arg(value_name = "REPORT")]
     pub(in crate::cli) report: PathBuf,
@@ -348,7 +350,7 @@ pub(in crate::cli) struct AuditSignArgs {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) key: PathBuf,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
 }
 
 #[derive(Debug, Args)]
@@ -360,7 +362,7 @@ Exit codes: 0 valid, 1 not valid, 2 usage.
 Examples:
   clresolve audit verify july.json
   clresolve audit verify july.json --signature july.json.jws --jwks jwks.json")]
-pub(in crate::cli) struct AuditVerifyArgs {
+pub(in crate::cli) struct AuditVerifyArguments {
     /// The JSON report
     #[arg(value_name = "REPORT")]
     pub(in crate::cli) report: PathBuf,
@@ -371,7 +373,7 @@ pub(in crate::cli) struct AuditVerifyArgs {
     #[arg(long, value_name = "FILE", requires = "signature")]
     pub(in crate::cli) jwks: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -389,7 +391,7 @@ decision that begins with \"draft:\", do not count.
 Examples:
   clresolve audit resolution --log RESOLUTION.md july.json
   clresolve audit resolution --log RESOLUTION.md --since june.json july.json")]
-pub(in crate::cli) struct AuditResolutionArgs {
+pub(in crate::cli) struct AuditResolutionArguments {
     /// The latest JSON report
     #[arg(value_name = "REPORT")]
     pub(in crate::cli) report: PathBuf,
@@ -400,7 +402,7 @@ pub(in crate::cli) struct AuditResolutionArgs {
     #[arg(long, value_name = "REPORT")]
     pub(in crate::cli) since: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -411,7 +413,7 @@ and no counted change was found, the exit code is 3.
 Examples:
   clresolve audit diff june.json july.json
   clresolve audit diff june.json july.json --fail-on newly-broken,payee --json")]
-pub(in crate::cli) struct AuditDiffArgs {
+pub(in crate::cli) struct AuditDiffArguments {
     /// The earlier JSON report
     #[arg(value_name = "EARLIER")]
     pub(in crate::cli) before: PathBuf,
@@ -419,10 +421,10 @@ pub(in crate::cli) struct AuditDiffArgs {
     #[arg(value_name = "LATER")]
     pub(in crate::cli) after: PathBuf,
     /// Changes that set exit code 1 [default: all]
-    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change())]
-    pub(in crate::cli) fail_on: Vec<Kind>,
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change_kind_parser())]
+    pub(in crate::cli) fail_on: Vec<AuditChangeKind>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
 }
 
 /// What to do with the memory.
@@ -437,7 +439,7 @@ Examples:
   clresolve memory forget summarizeagent.eth")]
 pub(in crate::cli) enum MemoryCommand {
     /// Show what is remembered: versions and digests of names, identities and payees of origins
-    Show(ShowArgs),
+    Show(MemoryShowArguments),
     /// Accept the identity that is proposed for an origin
     #[command(after_help = "\
 First compare the proposed identity with what the seller publishes elsewhere.
@@ -453,28 +455,32 @@ Examples:
         #[arg(value_parser = parse_origin)]
         origin: WebOrigin,
         #[command(flatten)]
-        world: WorldArgs,
+        world: NetworkArguments,
     },
     /// Forget names and origins, so that what is seen next counts as new
-    Forget(ForgetArgs),
+    Forget(MemoryForgetArguments),
 }
 
 /// The subject of a memory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Subject {
+pub(in crate::cli) enum MemorySubject {
     Name(String),
     Origin(WebOrigin),
 }
 
 /// Parses an origin if the argument has a scheme, or else an ENS name.
-fn parse_subject(given: &str) -> Result<Subject, String> {
-    if given.contains("://") { parse_origin(given).map(Subject::Origin) } else { parse_name(given).map(Subject::Name) }
+fn parse_subject(given: &str) -> Result<MemorySubject, String> {
+    if given.contains("://") {
+        parse_origin(given).map(MemorySubject::Origin)
+    } else {
+        parse_name(given).map(MemorySubject::Name)
+    }
 }
 
 /// Parses an origin, or a URL at one.
 fn parse_origin(given: &str) -> Result<WebOrigin, String> {
     let expected = "expected an origin such as https://api.example; http is for this machine alone";
-    WebOrigin::of(given).ok_or_else(|| expected.to_owned())
+    WebOrigin::from_url_text(given).ok_or_else(|| expected.to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -483,14 +489,14 @@ Examples:
   clresolve memory show
   clresolve memory show summarizeagent.eth
   clresolve memory show a.eth https://api.example --json")]
-pub(in crate::cli) struct ShowArgs {
+pub(in crate::cli) struct MemoryShowArguments {
     /// ENS names, or origins such as https://api.example; without any, all origins
     #[arg(value_name = "NAME|ORIGIN", value_parser = parse_subject)]
-    pub(in crate::cli) subjects: Vec<Subject>,
+    pub(in crate::cli) subjects: Vec<MemorySubject>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -499,15 +505,15 @@ Examples:
   clresolve memory forget summarizeagent.eth
   clresolve memory forget https://api.example
   clresolve memory forget --all")]
-pub(in crate::cli) struct ForgetArgs {
+pub(in crate::cli) struct MemoryForgetArguments {
     /// ENS names, or origins such as https://api.example
     #[arg(required_unless_present = "all", value_name = "NAME|ORIGIN", value_parser = parse_subject)]
-    pub(in crate::cli) subjects: Vec<Subject>,
+    pub(in crate::cli) subjects: Vec<MemorySubject>,
     /// Forget every name, of every world; origins stay
     #[arg(long, conflicts_with = "subjects")]
     pub(in crate::cli) all: bool,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 /// What is done with a bundle.
@@ -518,9 +524,9 @@ Examples:
   clresolve bundle verify summarize.bundle.json")]
 pub(in crate::cli) enum BundleCommand {
     /// Resolve a name and write the verdict of any state with all its evidence
-    Export(ExportArgs),
+    Export(BundleExportArguments),
     /// Check the evidence in a bundle again, without a network
-    Verify(ReplayArgs),
+    Verify(BundleVerifyArguments),
 }
 
 #[derive(Debug, Args)]
@@ -531,16 +537,16 @@ block's header cannot be proven now (consensus-proof).
 Examples:
   clresolve bundle export summarizeagent.eth --out summarize.bundle.json
   clresolve bundle export a.eth --proof state-proof > a.bundle.json")]
-pub(in crate::cli) struct ExportArgs {
+pub(in crate::cli) struct BundleExportArguments {
     /// The ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
     #[command(flatten)]
-    pub(in crate::cli) sign: SignArgs,
+    pub(in crate::cli) sign: VerdictSigningArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -562,7 +568,7 @@ Examples:
   clresolve bundle verify a.bundle.json --name a.eth
   clresolve bundle verify - --name a.eth --jwks keys.json \\
     --max-age 10m < a.bundle.json")]
-pub(in crate::cli) struct ReplayArgs {
+pub(in crate::cli) struct BundleVerifyArguments {
     /// The bundle; - is standard input
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) document: PathBuf,
@@ -585,11 +591,11 @@ pub(in crate::cli) struct ReplayArgs {
     #[arg(long, value_name = "ROOT")]
     pub(in crate::cli) checkpoint: Option<B256>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) expect: ExpectArgs,
+    pub(in crate::cli) expect: ExpectationArguments,
     #[command(flatten)]
-    pub(in crate::cli) about: AboutArgs,
+    pub(in crate::cli) about: ExpectedSubjectArguments,
 }
 
 /// Parses an age, which unlike a timeout may be years.

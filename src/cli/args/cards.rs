@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use clresolve_cards::generate::BaseUrl;
-use clresolve_cards::ledger::{AgentId, Lambda};
+use clresolve_cards::ledger::{AevumAgentId, DecayRate};
 use clresolve_cards::system::CardSystem;
-use clresolve_ipfs::build::ImportProfile;
+use clresolve_ipfs::build::IpfsImportProfile;
 use jiff::Timestamp;
 
-use super::output::{CardFormat, ConvertFormat, LintFormat, OutArgs, OutputArgs};
-use super::signing::SignArgs;
-use super::world::{OfflineArgs, WorldArgs};
+use super::output::{CardFormat, ConversionFormat, LintFormat, OutputArguments, OutputFileArguments};
+use super::signing::VerdictSigningArguments;
+use super::world::{NetworkArguments, OfflineRulesArguments};
 use crate::cli::hint::parse_name;
-use crate::plan::Payee;
+use crate::plan::PayeeAccount;
 
 /// What is made of cards.
 #[derive(Debug, Subcommand)]
@@ -25,13 +25,13 @@ Examples:
   clresolve cards project summarizeagent.eth --to a2a")]
 pub(in crate::cli) enum CardsCommand {
     /// Write a new Agent-Card for a name, to edit and publish
-    New(NewCardArgs),
+    New(NewCardArguments),
     /// Convert a card to another system, and report what is lost
-    Convert(ConvertArgs),
+    Convert(ConvertCardArguments),
     /// Generate agent cards from Orloj's AgentSystem resources
-    Generate(GenerateArgs),
+    Generate(GenerateCardsArguments),
     /// Write a trusted agent as an A2A card, for clients without ENS
-    Project(Box<ProjectArgs>),
+    Project(Box<ProjectCardArguments>),
     /// Compute the ledger's part of Aevum cards
     #[command(subcommand)]
     Aevum(AevumCommand),
@@ -48,7 +48,7 @@ Examples:
   clresolve cards new mybot.eth --verb summarize --owner me.eth
   clresolve cards new mybot.eth --verb summarize --owner me.eth \\
     --base-url https://mybot.example/cards --out card.json")]
-pub(in crate::cli) struct NewCardArgs {
+pub(in crate::cli) struct NewCardArguments {
     /// The ENS name of the agent
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
@@ -62,9 +62,9 @@ pub(in crate::cli) struct NewCardArgs {
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) base_url: Option<BaseUrl>,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
     #[command(flatten)]
-    pub(in crate::cli) offline: OfflineArgs,
+    pub(in crate::cli) offline: OfflineRulesArguments,
 }
 
 #[derive(Debug, Args)]
@@ -78,24 +78,24 @@ Examples:
   clresolve cards project summarizeagent.eth --to a2a
   clresolve cards project a.eth --sign-key k.pem \\
     --sign-issuer https://clresolve.example")]
-pub(in crate::cli) struct ProjectArgs {
+pub(in crate::cli) struct ProjectCardArguments {
     /// The ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The card system to write
     #[arg(long, value_name = "SYSTEM", value_enum, default_value_t, ignore_case = true)]
-    pub(in crate::cli) to: Projection,
+    pub(in crate::cli) to: ProjectionTarget,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
     #[command(flatten)]
-    pub(in crate::cli) sign: SignArgs,
+    pub(in crate::cli) sign: VerdictSigningArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 /// What a verdict can be projected to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Projection {
+pub(in crate::cli) enum ProjectionTarget {
     /// The A2A project's card, 1.0
     #[default]
     A2a,
@@ -111,12 +111,12 @@ Exit codes: 0 valid, 1 not valid, 2 usage, 3 a URL returned nothing.
 Examples:
   clresolve lint card.json
   clresolve lint cards/*.json -o sarif --out findings.sarif")]
-pub(in crate::cli) struct LintArgs {
+pub(in crate::cli) struct LintArguments {
     /// Cards as files or https URLs; - is standard input
     #[arg(required = true, value_name = "FILE|URL|-")]
     pub(in crate::cli) documents: Vec<PathBuf>,
     /// Check as a card of this system
-    #[arg(long = "as", value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
+    #[arg(long = "as", value_name = "SYSTEM", value_parser = card_system_parser(), ignore_case = true)]
     pub(in crate::cli) card_system: Option<CardSystem>,
     /// The card's previous version, for the rules on changes
     #[arg(long, value_name = "FILE")]
@@ -125,14 +125,14 @@ pub(in crate::cli) struct LintArgs {
     #[arg(long, value_name = "FILE|-")]
     pub(in crate::cli) ledger: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) weights: WeightArgs,
+    pub(in crate::cli) weights: LedgerWeightArguments,
     /// Correct the files where there is only one correction
     #[arg(long)]
     pub(in crate::cli) fix: bool,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs<LintFormat>,
+    pub(in crate::cli) output: OutputArguments<LintFormat>,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -144,20 +144,20 @@ Exit codes: 0 the new card is valid, 1 not yet, 2 usage.
 Examples:
   clresolve cards convert card.json --to a2a
   clresolve cards convert - --from anypoint --to commandlayer --json < card.json")]
-pub(in crate::cli) struct ConvertArgs {
+pub(in crate::cli) struct ConvertCardArguments {
     /// The card; - is standard input
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) document: PathBuf,
     /// The card system to write
-    #[arg(long, value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
+    #[arg(long, value_name = "SYSTEM", value_parser = card_system_parser(), ignore_case = true)]
     pub(in crate::cli) to: CardSystem,
     /// The card system to read [default: detected]
-    #[arg(long, value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
+    #[arg(long, value_name = "SYSTEM", value_parser = card_system_parser(), ignore_case = true)]
     pub(in crate::cli) from: Option<CardSystem>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs<ConvertFormat>,
+    pub(in crate::cli) output: OutputArguments<ConversionFormat>,
     #[command(flatten)]
-    pub(in crate::cli) offline: OfflineArgs,
+    pub(in crate::cli) offline: OfflineRulesArguments,
 }
 
 #[derive(Debug, Args)]
@@ -175,7 +175,7 @@ Exit codes: 0 every card would be trusted, 1 one would not, 2 usage.
 Examples:
   clresolve plan agents/
   clresolve plan card.json --url https://agent.example/card.json --json")]
-pub(in crate::cli) struct PlanArgs {
+pub(in crate::cli) struct PublicationPlanArguments {
     /// A folder to publish, or a single card
     #[arg(value_name = "DIR|FILE")]
     pub(in crate::cli) target: PathBuf,
@@ -183,24 +183,24 @@ pub(in crate::cli) struct PlanArgs {
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) url: Option<String>,
     /// Import profile for the CID
-    #[arg(long, value_name = "PROFILE", default_value = ImportProfile::UnixfsV1.as_str(), value_parser = import_profile())]
-    pub(in crate::cli) import: ImportProfile,
+    #[arg(long, value_name = "PROFILE", default_value = IpfsImportProfile::UnixfsV1.as_str(), value_parser = import_profile_parser())]
+    pub(in crate::cli) import: IpfsImportProfile,
     /// Payee account, such as eip155:8453:0x…, or eip155:0:0x… for all other EVM chains; repeatable
     #[arg(long, value_name = "ACCOUNT")]
-    pub(in crate::cli) payee: Vec<Payee>,
+    pub(in crate::cli) payee: Vec<PayeeAccount>,
     /// File for the call data that sets the records
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) calldata: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) offline: OfflineArgs,
+    pub(in crate::cli) offline: OfflineRulesArguments,
 }
 
 /// Parses the name of an import profile.
-fn import_profile() -> impl TypedValueParser<Value = ImportProfile> {
-    let words = PossibleValuesParser::new(ImportProfile::ALL.map(ImportProfile::as_str));
-    let named = |word: String| ImportProfile::ALL.into_iter().find(|profile| profile.as_str() == word);
+fn import_profile_parser() -> impl TypedValueParser<Value = IpfsImportProfile> {
+    let words = PossibleValuesParser::new(IpfsImportProfile::ALL.map(IpfsImportProfile::as_str));
+    let named = |word: String| IpfsImportProfile::ALL.into_iter().find(|profile| profile.as_str() == word);
     words.try_map(move |word| named(word).ok_or("no import profile has this name"))
 }
 
@@ -226,7 +226,7 @@ Examples:
   clresolve cards generate --from orloj.yaml --base-url https://orloj.example
   kubectl get agentsystems,agents,tools -o yaml |
     clresolve cards generate --from - -o jsonl")]
-pub(in crate::cli) struct GenerateArgs {
+pub(in crate::cli) struct GenerateCardsArguments {
     /// YAML with resources; - is standard input; repeatable
     #[arg(long, required = true, value_name = "FILE|-")]
     pub(in crate::cli) from: Vec<PathBuf>,
@@ -237,7 +237,7 @@ pub(in crate::cli) struct GenerateArgs {
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) system: Option<String>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs<CardFormat>,
+    pub(in crate::cli) output: OutputArguments<CardFormat>,
 }
 
 /// What is done for Aevum's agent cards.
@@ -248,7 +248,7 @@ Examples:
   clresolve cards aevum metadata --ledger ledger.jsonl --into card.json")]
 pub(in crate::cli) enum AevumCommand {
     /// Compute the members pacr:* of a card's metadata from a ledger
-    Metadata(MetadataArgs),
+    Metadata(AgentMetadataArguments),
 }
 
 #[derive(Debug, Args)]
@@ -274,35 +274,35 @@ Examples:
   clresolve cards aevum metadata --ledger ledger.jsonl --into card.json
   clresolve cards aevum metadata --ledger - --at 2026-11-21T00:00:00Z \\
     --json < ledger.jsonl")]
-pub(in crate::cli) struct MetadataArgs {
+pub(in crate::cli) struct AgentMetadataArguments {
     /// The ledger (JSON Lines); - is standard input
     #[arg(long, value_name = "FILE|-")]
     pub(in crate::cli) ledger: PathBuf,
     /// Show only this agent
     #[arg(long, value_name = "ID")]
-    pub(in crate::cli) agent: Option<AgentId>,
+    pub(in crate::cli) agent: Option<AevumAgentId>,
     /// Write the figures of this card's agent into the card
     #[arg(long, value_name = "CARD", conflicts_with = "agent")]
     pub(in crate::cli) into: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) weights: WeightArgs,
+    pub(in crate::cli) weights: LedgerWeightArguments,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
 }
 
 /// How the records of a ledger weigh.
 #[derive(Clone, Copy, Debug, Args)]
-pub(in crate::cli) struct WeightArgs {
+pub(in crate::cli) struct LedgerWeightArguments {
     /// Decay of a ledger's records per second [default: 2.674e-7, half in 30 days]
     #[arg(long, value_name = "NUMBER", requires = "ledger")]
-    pub(in crate::cli) lambda: Option<Lambda>,
+    pub(in crate::cli) lambda: Option<DecayRate>,
     /// Time from which ages count, such as 2026-11-21T00:00:00Z [default: now]
     #[arg(long, value_name = "TIME", requires = "ledger")]
     pub(in crate::cli) at: Option<Timestamp>,
 }
 
 /// Parses the stable name of a card system.
-pub(super) fn card_system() -> impl TypedValueParser<Value = CardSystem> {
+pub(super) fn card_system_parser() -> impl TypedValueParser<Value = CardSystem> {
     let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|system| system.slug()));
     slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<CardSystem>())
 }

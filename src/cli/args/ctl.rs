@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::output::OutputArgs;
+use super::output::OutputArguments;
 use crate::cli::hint::parse_name;
 
 /// The socket of the shipped unit.
@@ -25,14 +25,14 @@ pub(in crate::cli) enum CtlCommand {
     #[command(flatten)]
     Admin(AdminCommand),
     /// Check whether the daemon accepts requests, as a container's health check
-    Ready(ReadyArgs),
+    Ready(DaemonReadyArguments),
 }
 
 /// Requests through the admin socket.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AdminCommand {
     /// Remove verdicts from the caches
-    Flush(FlushArgs),
+    Flush(CacheFlushArguments),
     /// Show the daemon's state and settings, or its cache entry for a name
     #[command(after_help = "\
 URLs are shown without what may be a key.
@@ -45,7 +45,7 @@ Examples:
         #[arg(value_parser = parse_name)]
         name: Option<String>,
         #[command(flatten)]
-        admin: AdminArgs,
+        admin: AdminSocketArguments,
     },
     /// Read the configuration file again, as at SIGHUP, and report the result
     #[command(after_help = "\
@@ -56,7 +56,7 @@ Examples:
   clresolve ctl reload --socket /run/clresolve/admin.sock --json")]
     Reload {
         #[command(flatten)]
-        admin: AdminArgs,
+        admin: AdminSocketArguments,
     },
     /// Replace the log filter until the daemon ends
     #[command(after_help = "\
@@ -68,7 +68,7 @@ Examples:
         /// off, error, warn, info, debug or trace; TARGET=LEVEL for parts of the program
         filter: String,
         #[command(flatten)]
-        admin: AdminArgs,
+        admin: AdminSocketArguments,
     },
 }
 
@@ -79,22 +79,22 @@ Sends GET /readyz. Exit codes: 0 ready, 1 not ready, or no daemon answers.
 Examples:
   clresolve ctl ready
   clresolve ctl ready --listen 127.0.0.1:8403")]
-pub(in crate::cli) struct ReadyArgs {
+pub(in crate::cli) struct DaemonReadyArguments {
     /// The address that the daemon listens on
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8402")]
     pub(in crate::cli) listen: SocketAddr,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
 }
 
 /// Which daemon is asked, and the form of its answer.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AdminArgs {
+pub(in crate::cli) struct AdminSocketArguments {
     /// The daemon's admin socket
     #[arg(long, value_name = "PATH", default_value = SOCKET)]
     pub(in crate::cli) socket: PathBuf,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -107,7 +107,7 @@ Examples:
   clresolve ctl flush summarizeagent.eth
   clresolve ctl flush --state indeterminate
   clresolve ctl flush --all --socket /run/clresolve/admin.sock")]
-pub(in crate::cli) struct FlushArgs {
+pub(in crate::cli) struct CacheFlushArguments {
     /// An ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: Option<String>,
@@ -124,5 +124,5 @@ pub(in crate::cli) struct FlushArgs {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    pub(in crate::cli) admin: AdminArgs,
+    pub(in crate::cli) admin: AdminSocketArguments,
 }

@@ -21,11 +21,11 @@ const COLUMN: usize = 13;
 
 /// `program` with a help that lists its commands in groups and each option on one line. Options under their own heading
 /// appear only in the help of `verify`.
-pub(super) fn grouped(program: clap::Command) -> clap::Command {
+pub(super) fn with_grouped_help(program: clap::Command) -> clap::Command {
     let template = template(&program);
     program
         .mut_args(|arg| if arg.get_help_heading().is_some() { arg.hide(true) } else { arg })
-        .mut_arg("form", on_one_line)
+        .mut_arg("form", inline_possible_values)
         .help_template(template)
 }
 
@@ -49,7 +49,7 @@ fn template(program: &clap::Command) -> String {
 }
 
 /// The option for the form of the results, with its values in its help instead of below it.
-fn on_one_line(form: clap::Arg) -> clap::Arg {
+fn inline_possible_values(form: clap::Arg) -> clap::Arg {
     let values = form.get_possible_values();
     let names: Vec<&str> = values.iter().map(clap::builder::PossibleValue::get_name).collect();
     let help = form.get_help().map(ToString::to_string).unwrap_or_default();
@@ -60,11 +60,11 @@ fn on_one_line(form: clap::Arg) -> clap::Arg {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::command;
+    use crate::cli::args::parsing_command;
 
     #[test]
     fn every_visible_command_is_in_exactly_one_group() {
-        let command = command();
+        let command = parsing_command();
         let visible = command.get_subcommands().filter(|known| !known.is_hide_set());
         let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn template_has_no_braces_of_descriptions() {
-        let template = template(&command());
+        let template = template(&parsing_command());
         let mut tags = template.split('{').skip(1).filter_map(|rest| rest.split('}').next());
         assert!(
             tags.all(|tag| ["about", "usage-heading", "usage", "options", "after-help"].contains(&tag)),

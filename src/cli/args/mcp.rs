@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::world::WorldArgs;
+use super::world::NetworkArguments;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -15,7 +15,7 @@ else; the log goes to standard error. Every tool is read-only.
 Examples:
   clresolve mcp --config /etc/clresolve/config.toml
   clresolve mcp --sandbox                     try it, without a network")]
-pub(in crate::cli) struct McpArgs {
+pub(in crate::cli) struct McpArguments {
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }

@@ -7,37 +7,37 @@ use clap::{Args, ValueEnum};
 
 /// Where results go, and in which form.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct OutputArgs<F: Form = Format> {
-    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, help = help_on_forms::<F>())]
+pub(in crate::cli) struct OutputArguments<F: JsonCapableFormat = OutputFormat> {
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, help = format_option_help::<F>())]
     form: Option<F>,
     /// The same as -o json
     #[arg(long, conflicts_with = "form")]
     json: bool,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
 }
 
-impl<F: Form> OutputArgs<F> {
-    pub(in crate::cli) fn form(&self) -> F {
+impl<F: JsonCapableFormat> OutputArguments<F> {
+    pub(in crate::cli) fn output_format(&self) -> F {
         if self.json { F::JSON } else { self.form.unwrap_or_default() }
     }
 }
 
 /// Adds the default to the help. A `default_value_t` of a generic type would be that of the first type for all of them.
-fn help_on_forms<F: Form>() -> String {
+fn format_option_help<F: JsonCapableFormat>() -> String {
     let default = F::default().to_possible_value().expect("no form is hidden");
     format!("Form of the results [default: {}]", default.get_name())
 }
 
 /// The formats that a command can write.
-pub(in crate::cli) trait Form: ValueEnum + Copy + Default + Send + Sync + 'static {
+pub(in crate::cli) trait JsonCapableFormat: ValueEnum + Copy + Default + Send + Sync + 'static {
     /// The format that `--json` selects.
     const JSON: Self;
 }
 
 /// Outputs and formats of a report.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ReportOutputArgs {
+pub(in crate::cli) struct ReportOutputArguments {
     /// Format of the report [default: md]; repeatable with --out FILE, which writes FILE.html and so on
     #[arg(long, value_enum, value_name = "FORM")]
     format: Vec<ReportFormat>,
@@ -45,26 +45,29 @@ pub(in crate::cli) struct ReportOutputArgs {
     #[arg(long, conflicts_with = "format")]
     json: bool,
     #[command(flatten)]
-    out: OutArgs,
+    out: OutputFileArguments,
 }
 
-impl ReportOutputArgs {
+impl ReportOutputArguments {
     /// The requested formats without duplicates, each with its output.
     ///
     /// # Errors
     /// If several formats would go to standard output.
-    pub(in crate::cli) fn targets(&self) -> anyhow::Result<Vec<(ReportFormat, OutArgs)>> {
+    pub(in crate::cli) fn formats_with_outputs(&self) -> anyhow::Result<Vec<(ReportFormat, OutputFileArguments)>> {
         let mut forms = if self.json { vec![ReportFormat::Json] } else { self.format.clone() };
         forms.sort_unstable();
         forms.dedup();
         match forms[..] {
             [] => Ok(vec![(ReportFormat::default(), self.out.clone())]),
             [form] => Ok(vec![(form, self.out.clone())]),
-            _ => self.several(forms),
+            _ => self.output_file_per_format(forms),
         }
     }
 
-    fn several(&self, forms: Vec<ReportFormat>) -> anyhow::Result<Vec<(ReportFormat, OutArgs)>> {
+    fn output_file_per_format(
+        &self,
+        forms: Vec<ReportFormat>,
+    ) -> anyhow::Result<Vec<(ReportFormat, OutputFileArguments)>> {
         let file = self
             .out
             .file
@@ -74,7 +77,7 @@ impl ReportOutputArgs {
             let mut name = file.clone().into_os_string();
             name.push(".");
             name.push(form.to_possible_value().expect("no form is hidden").get_name());
-            (form, OutArgs { file: Some(name.into()) })
+            (form, OutputFileArguments { file: Some(name.into()) })
         };
         Ok(forms.into_iter().map(target).collect())
     }
@@ -82,7 +85,7 @@ impl ReportOutputArgs {
 
 /// Where results go.
 #[derive(Clone, Debug, Default, Args)]
-pub(in crate::cli) struct OutArgs {
+pub(in crate::cli) struct OutputFileArguments {
     /// Write the results to FILE
     #[arg(long = "out", value_name = "FILE")]
     pub(in crate::cli) file: Option<PathBuf>,
@@ -90,7 +93,7 @@ pub(in crate::cli) struct OutArgs {
 
 /// Form of the results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Format {
+pub(in crate::cli) enum OutputFormat {
     /// For people
     #[default]
     Text,
@@ -102,7 +105,7 @@ pub(in crate::cli) enum Format {
     Jsonl,
 }
 
-impl Form for Format {
+impl JsonCapableFormat for OutputFormat {
     const JSON: Self = Self::Json;
 }
 
@@ -122,7 +125,7 @@ pub(in crate::cli) enum VerdictFormat {
     Jws,
 }
 
-impl Form for VerdictFormat {
+impl JsonCapableFormat for VerdictFormat {
     const JSON: Self = Self::Json;
 }
 
@@ -142,13 +145,13 @@ pub(in crate::cli) enum LintFormat {
     Sarif,
 }
 
-impl Form for LintFormat {
+impl JsonCapableFormat for LintFormat {
     const JSON: Self = Self::Json;
 }
 
 /// Form of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum ConvertFormat {
+pub(in crate::cli) enum ConversionFormat {
     /// The card alone
     #[default]
     Card,
@@ -156,7 +159,7 @@ pub(in crate::cli) enum ConvertFormat {
     Json,
 }
 
-impl Form for ConvertFormat {
+impl JsonCapableFormat for ConversionFormat {
     const JSON: Self = Self::Json;
 }
 
@@ -170,7 +173,7 @@ pub(in crate::cli) enum CardFormat {
     Jsonl,
 }
 
-impl Form for CardFormat {
+impl JsonCapableFormat for CardFormat {
     const JSON: Self = Self::Json;
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use clresolve_resolver::resolve::SellerUrl;
 
-use super::output::OutputArgs;
-use super::world::WorldArgs;
+use super::output::OutputArguments;
+use super::world::NetworkArguments;
 use crate::cli::hint::parse_name;
 
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ Examples:
     --url https://api.a.example/summarize
   curl -so /dev/null -w '%header{payment-required}' URL |
     clresolve decide a.eth summarize --url URL --terms -")]
-pub(in crate::cli) struct DecideArgs {
+pub(in crate::cli) struct DecideArguments {
     /// The ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
@@ -40,12 +40,12 @@ pub(in crate::cli) struct DecideArgs {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) signed: Option<PathBuf>,
     /// Maximum atomic units of one payment
-    #[arg(long, value_name = "UNITS", value_parser = clresolve_payment::limits::Atomic::parse)]
-    pub(in crate::cli) max_amount: Option<clresolve_payment::limits::Atomic>,
+    #[arg(long, value_name = "UNITS", value_parser = clresolve_payment::limits::AtomicAmount::parse)]
+    pub(in crate::cli) max_amount: Option<clresolve_payment::limits::AtomicAmount>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -58,16 +58,16 @@ Exit codes: 0 known, 1 the agent is untrusted or denied by the gate, 2 usage,
 Examples:
   clresolve route summarizeagent.eth summarize
   clresolve route a.eth -o short")]
-pub(in crate::cli) struct RouteArgs {
+pub(in crate::cli) struct RouteArguments {
     /// The ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The verb to call [default: the entry's]
     pub(in crate::cli) verb: Option<String>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -80,7 +80,7 @@ Exit codes: 0 allow, 1 deny, 2 usage, 3 undecided.
 Examples:
   clresolve probe --sandbox summarizeagent.eth summarize
   clresolve probe a.eth summarize --json")]
-pub(in crate::cli) struct ProbeArgs {
+pub(in crate::cli) struct ProbeArguments {
     /// The ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
@@ -93,9 +93,9 @@ pub(in crate::cli) struct ProbeArgs {
     #[arg(long)]
     pub(in crate::cli) untrusted: bool,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -111,7 +111,7 @@ Examples:
   clresolve check --sandbox --list
   clresolve check https://api.a.example/summarize
   clresolve check https://api.a.example/summarize --name a.eth --body q.json")]
-pub(in crate::cli) struct SellerCheckArgs {
+pub(in crate::cli) struct SellerCheckArguments {
     /// The URL of the seller; https, or plain http to this machine with --allow-host
     #[arg(required_unless_present = "list")]
     pub(in crate::cli) url: Option<SellerUrl>,
@@ -131,9 +131,9 @@ pub(in crate::cli) struct SellerCheckArgs {
     #[arg(long, requires = "sandbox", conflicts_with_all = ["url", "name", "verb", "method", "body"])]
     pub(in crate::cli) list: bool,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 /// The method of a request that is not paid for.

@@ -3,23 +3,23 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use clresolve_resolver::config::ListenAt;
+use clresolve_resolver::config::ListenAddress;
 
-use super::output::{OutArgs, OutputArgs};
+use super::output::{OutputArguments, OutputFileArguments};
 use super::suggest;
-use super::world::WorldArgs;
+use super::world::NetworkArguments;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   clresolve explain checksum-mismatch
   clresolve explain CL-45                     the codes of a requirement")]
-pub(in crate::cli) struct ExplainArgs {
+pub(in crate::cli) struct ExplainArguments {
     /// Reason codes such as checksum-mismatch, or requirements such as CL-45 [default: list all]
-    #[arg(value_name = "CODE", value_parser = suggest::code(), hide_possible_values = true)]
+    #[arg(value_name = "CODE", value_parser = suggest::code_parser(), hide_possible_values = true)]
     pub(in crate::cli) codes: Vec<String>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ An invalid name becomes a row with its error, and the exit code is then 1.
 Examples:
   clresolve name Vitalik.eth
   clresolve name - -o jsonl < names.txt")]
-pub(in crate::cli) struct NameArgs {
+pub(in crate::cli) struct NameArguments {
     /// Names; without one, or with -, read from standard input, one per line
     #[arg(value_name = "NAME")]
     pub(in crate::cli) names: Vec<String>,
@@ -37,7 +37,7 @@ pub(in crate::cli) struct NameArgs {
     #[arg(long, conflicts_with = "names")]
     pub(in crate::cli) json_input: bool,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -73,10 +73,10 @@ Examples:
   clresolve serve --config /etc/clresolve/config.toml
   clresolve serve --sandbox --listen 127.0.0.1:0
   clresolve serve --listen unix:/run/clresolve/clresolve.sock")]
-pub(in crate::cli) struct ServeArgs {
+pub(in crate::cli) struct ServeArguments {
     /// Listener: port 0 takes a free port and prints it; unix:/PATH is a socket [default: 127.0.0.1:8402]
     #[arg(long, value_name = "ADDR:PORT|unix:/PATH")]
-    pub(in crate::cli) listen: Option<ListenAt>,
+    pub(in crate::cli) listen: Option<ListenAddress>,
     /// Format of the log
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(in crate::cli) log_format: LogFormat,
@@ -84,7 +84,7 @@ pub(in crate::cli) struct ServeArgs {
     #[arg(long)]
     pub(in crate::cli) check_config: bool,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 /// How lines of a daemon's log are written.
@@ -110,13 +110,13 @@ Examples:
   clresolve sandbox --write-config sandbox.toml &  run it
   clresolve sandbox --publish card.json            run it with your own card
   clresolve --config sandbox.toml summarizeagent.eth   ask it, from any client")]
-pub(in crate::cli) struct SandboxArgs {
+pub(in crate::cli) struct SandboxArguments {
     /// Run a daemon and two sellers, one of them dishonest, and print commands that buy from them
     #[arg(long, conflicts_with_all = ["list", "receipts", "write_config"])]
     pub(in crate::cli) demo: bool,
     /// Address of the daemon of --demo; the sellers use the next port [default: 127.0.0.1:8402]
     #[arg(long, value_name = "ADDR:PORT", requires = "demo")]
-    pub(in crate::cli) listen: Option<ListenAt>,
+    pub(in crate::cli) listen: Option<ListenAddress>,
     /// List the sandbox's names with their expected verdicts
     #[arg(long, conflicts_with = "write_config")]
     pub(in crate::cli) list: bool,
@@ -130,7 +130,7 @@ pub(in crate::cli) struct SandboxArgs {
     #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["list", "receipts", "demo"])]
     pub(in crate::cli) publish: Vec<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -139,11 +139,11 @@ Examples:
   clresolve completions bash \\
     > ~/.local/share/bash-completion/completions/clresolve
   clresolve completions fish > ~/.config/fish/completions/clresolve.fish")]
-pub(in crate::cli) struct CompletionsArgs {
+pub(in crate::cli) struct CompletionsArguments {
     /// The shell
     pub(in crate::cli) shell: clap_complete::Shell,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
 }
 
 #[derive(Debug, Args)]
@@ -151,7 +151,7 @@ pub(in crate::cli) struct CompletionsArgs {
 Examples:
   clresolve help audit
   clresolve help world      network options: chain, gateways, rules")]
-pub(in crate::cli) struct HelpArgs {
+pub(in crate::cli) struct HelpArguments {
     /// A command with its subcommand, or `world`
     #[arg(value_name = "COMMAND")]
     pub(in crate::cli) topic: Vec<String>,
@@ -164,12 +164,12 @@ Examples:
   clresolve man pages
   install -D -m 644 -t /usr/local/share/man/man1 pages/*.1
   install -D -m 644 -t /usr/local/share/man/man5 pages/*.5")]
-pub(in crate::cli) struct ManArgs {
+pub(in crate::cli) struct ManPageArguments {
     /// Write a page per command and clresolve.toml.5 into this folder
     #[arg(value_name = "DIR", conflicts_with = "file")]
     pub(in crate::cli) folder: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
 }
 
 /// What is done with the configuration.
@@ -196,7 +196,7 @@ Examples:
         file: Option<PathBuf>,
     },
     /// Show each value and its source
-    Show(Box<ShowConfigArgs>),
+    Show(Box<ConfigShowArguments>),
     /// Check a file, without a network
     #[command(after_help = "\
 Exit codes: 0 valid, 2 not valid.
@@ -219,11 +219,11 @@ another key. URLs are shown without possible keys.
 Examples:
   clresolve config show
   clresolve config show --config server.toml --json")]
-pub(in crate::cli) struct ShowConfigArgs {
+pub(in crate::cli) struct ConfigShowArguments {
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -237,9 +237,9 @@ Examples:
   clresolve doctor
   clresolve doctor --json \\
     --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080")]
-pub(in crate::cli) struct DoctorArgs {
+pub(in crate::cli) struct DoctorArguments {
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }

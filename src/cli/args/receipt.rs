@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand};
 use clresolve_resolver::config::{ProofDemand, parse_issuer};
 
-use super::output::{OutputArgs, VerdictFormat};
-use super::signing::{SignArgs, parse_chain};
+use super::output::{OutputArguments, VerdictFormat};
+use super::signing::{VerdictSigningArguments, parse_chain};
 use super::suggest;
-use super::world::WorldArgs;
+use super::world::NetworkArguments;
 use crate::cli::hint::parse_name;
 
 /// What is done with receipts.
@@ -19,9 +19,9 @@ Examples:
   clresolve receipt check a.jws --receipt r.json --jwks keys.json --name a.eth")]
 pub(in crate::cli) enum ReceiptCommand {
     /// Check whether the agent's signer signed a receipt for this agent and request
-    Verify(Box<ReceiptVerifyArgs>),
+    Verify(Box<ReceiptVerifyArguments>),
     /// Check a signed receipt verdict (verify -o jws), without a network
-    Check(ReceiptCheckArgs),
+    Check(ReceiptCheckArguments),
 }
 
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ Examples:
   clresolve receipt verify receipt.json --name a.eth --bundle purchase.json
   clresolve receipt verify - --name a.eth --request request.json \\
     -o json < receipt.json")]
-pub(in crate::cli) struct ReceiptVerifyArgs {
+pub(in crate::cli) struct ReceiptVerifyArguments {
     /// The receipt; - is standard input
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) receipt: PathBuf,
@@ -53,7 +53,7 @@ pub(in crate::cli) struct ReceiptVerifyArgs {
     #[arg(long, value_name = "FILE|-", group = "occasion")]
     pub(in crate::cli) request: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) purchase: PurchaseArgs,
+    pub(in crate::cli) purchase: PurchaseArguments,
     /// Store in the memory that the receipt was seen for this request or decision
     #[arg(long, requires = "occasion")]
     pub(in crate::cli) remember: bool,
@@ -64,16 +64,16 @@ pub(in crate::cli) struct ReceiptVerifyArgs {
     #[arg(long, value_name = "OUT", conflicts_with = "remember")]
     pub(in crate::cli) bundle: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs<VerdictFormat>,
+    pub(in crate::cli) output: OutputArguments<VerdictFormat>,
     #[command(flatten)]
-    pub(in crate::cli) sign: SignArgs,
+    pub(in crate::cli) sign: VerdictSigningArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 /// What was kept of a purchase.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct PurchaseArgs {
+pub(in crate::cli) struct PurchaseArguments {
     /// The decision before the payment (decide -o json)
     #[arg(long, value_name = "FILE", group = "occasion")]
     pub(in crate::cli) decision: Option<PathBuf>,
@@ -95,7 +95,7 @@ Examples:
   clresolve receipt check a.jws --receipt r.json --jwks keys.json --name a.eth
   clresolve receipt check - --receipt r.json --request q.json \\
     --decision d.json --settled --jwks keys.json --name a.eth")]
-pub(in crate::cli) struct ReceiptCheckArgs {
+pub(in crate::cli) struct ReceiptCheckArguments {
     /// The signed receipt verdict (a JWS); - is standard input
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) jws: PathBuf,
@@ -121,7 +121,7 @@ pub(in crate::cli) struct ReceiptCheckArgs {
     #[arg(long, value_name = "eip155:N", value_parser = parse_chain)]
     pub(in crate::cli) chain: Option<u64>,
     /// Weakest accepted proof: single-rpc, quorum, state-proof or consensus-proof
-    #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
+    #[arg(long, value_name = "GRADE", value_parser = suggest::proof_parser(), hide_possible_values = true)]
     pub(in crate::cli) proof: Option<ProofDemand>,
     /// Required issuer [default: any holder of the keys]
     #[arg(long, value_name = "ISSUER", value_parser = parse_issuer)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::output::{OutArgs, OutputArgs};
-use super::world::WorldArgs;
+use super::output::{OutputArguments, OutputFileArguments};
+use super::world::NetworkArguments;
 use crate::cli::hint::parse_name;
 
 /// What is done with requests.
@@ -16,9 +16,9 @@ Examples:
   clresolve request check summarizeagent.eth summarize request.json")]
 pub(in crate::cli) enum RequestCommand {
     /// Check a request against the agent's schema before you send it
-    Check(RequestCheckArgs),
+    Check(RequestCheckArguments),
     /// Print a request to fill in, with a fresh request_id
-    Template(RequestTemplateArgs),
+    Template(RequestTemplateArguments),
 }
 
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ Examples:
   clresolve request check summarizeagent.eth summarize request.json
   clresolve request template a.eth summarize |
     clresolve request check a.eth summarize -")]
-pub(in crate::cli) struct RequestCheckArgs {
+pub(in crate::cli) struct RequestCheckArguments {
     /// The ENS name of the agent
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
@@ -42,9 +42,9 @@ pub(in crate::cli) struct RequestCheckArgs {
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) request: PathBuf,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -56,14 +56,14 @@ Examples:
   clresolve request template summarizeagent.eth summarize > request.json
   clresolve --sandbox request template checkoutagent.eth checkout \\
     --out request.json")]
-pub(in crate::cli) struct RequestTemplateArgs {
+pub(in crate::cli) struct RequestTemplateArguments {
     /// The ENS name of the agent
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The verb to call
     pub(in crate::cli) verb: String,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }

@@ -7,9 +7,9 @@ use clresolve_cards::signature::DidWeb;
 use clresolve_core::text;
 use clresolve_resolver::config::parse_issuer;
 
-use super::output::{OutArgs, OutputArgs};
-use super::world::{AboutArgs, WorldArgs};
-use crate::cli::expect::ExpectArgs;
+use super::output::{OutputArguments, OutputFileArguments};
+use super::world::{ExpectedSubjectArguments, NetworkArguments};
+use crate::cli::expect::ExpectationArguments;
 use crate::cli::hint::parse_name;
 
 /// What is done with signatures.
@@ -20,9 +20,9 @@ Examples:
   clresolve signature sign card.json --key k.pem --out signed.json")]
 pub(in crate::cli) enum SignatureCommand {
     /// Sign an A2A card
-    Sign(SignCardArgs),
+    Sign(CardSignArguments),
     /// Check the signatures of an A2A card with the keys of trusted roots
-    Verify(Box<SignatureVerifyArgs>),
+    Verify(Box<SignatureVerifyArguments>),
     /// Make a signing key, or show its public part
     #[command(subcommand)]
     Key(KeyCommand),
@@ -41,7 +41,7 @@ Examples:
   clresolve signature verify - --jwks keys.json \\
     --did did:web:example.com < card.json"
 )]
-pub(in crate::cli) struct SignatureVerifyArgs {
+pub(in crate::cli) struct SignatureVerifyArguments {
     /// The card; - is standard input
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) card: PathBuf,
@@ -55,9 +55,9 @@ pub(in crate::cli) struct SignatureVerifyArgs {
     #[arg(long, value_name = "NAME", group = "roots")]
     pub(in crate::cli) ens: Vec<String>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
+    pub(in crate::cli) world: NetworkArguments,
 }
 
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ Examples:
   clresolve signature sign card.json --key k.pem --out signed.json
   clresolve signature key public k.pem > jwks.json
   clresolve signature verify signed.json --jwks jwks.json")]
-pub(in crate::cli) struct SignCardArgs {
+pub(in crate::cli) struct CardSignArguments {
     /// The card; - is standard input
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) card: PathBuf,
@@ -83,7 +83,7 @@ pub(in crate::cli) struct SignCardArgs {
     #[arg(long, value_name = "URL", value_parser = parse_jku)]
     pub(in crate::cli) jku: Option<String>,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
 }
 
 /// What is done with a key.
@@ -94,9 +94,9 @@ Examples:
   clresolve signature key public k.pem")]
 pub(in crate::cli) enum KeyCommand {
     /// Write an Ed25519 key to a new file that only you can read, and print its public part
-    New(KeyFileArgs),
+    New(KeyFileArguments),
     /// Print the public part of a key as a JSON Web Key Set
-    Public(KeyFileArgs),
+    Public(KeyFileArguments),
 }
 
 #[derive(Debug, Args)]
@@ -104,12 +104,12 @@ pub(in crate::cli) enum KeyCommand {
 Examples:
   clresolve signature key new k.pem > jwks.json
   clresolve signature key public k.pem --out jwks.json")]
-pub(in crate::cli) struct KeyFileArgs {
+pub(in crate::cli) struct KeyFileArguments {
     /// File with the private key (PKCS#8, PEM)
     #[arg(value_name = "FILE")]
     pub(in crate::cli) key: PathBuf,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) out: OutputFileArguments,
 }
 
 /// What is done with a signed verdict.
@@ -120,7 +120,7 @@ Examples:
   clresolve verdict verify - --jwks keys.json --name a.eth < a.jws")]
 pub(in crate::cli) enum VerdictCommand {
     /// Check signature, time, name, profile and chain of a signed verdict
-    Verify(VerdictVerifyArgs),
+    Verify(VerdictVerifyArguments),
 }
 
 #[derive(Debug, Args)]
@@ -135,7 +135,7 @@ Examples:
   clresolve verdict verify a.jws --jwks keys.json --name a.eth
   clresolve verdict verify - --jwks keys.json --name a.eth \\
     --proof quorum < a.jws")]
-pub(in crate::cli) struct VerdictVerifyArgs {
+pub(in crate::cli) struct VerdictVerifyArguments {
     /// The signed verdict (a JWS); - is standard input
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) jws: PathBuf,
@@ -152,17 +152,17 @@ pub(in crate::cli) struct VerdictVerifyArgs {
     #[arg(long, value_name = "ISSUER", value_parser = parse_issuer)]
     pub(in crate::cli) issuer: Option<String>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArgs,
+    pub(in crate::cli) output: OutputArguments,
     #[command(flatten)]
-    pub(in crate::cli) expect: ExpectArgs,
+    pub(in crate::cli) expect: ExpectationArguments,
     #[command(flatten)]
-    pub(in crate::cli) about: AboutArgs,
+    pub(in crate::cli) about: ExpectedSubjectArguments,
 }
 
 /// What signs verdicts.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Signing")]
-pub(in crate::cli) struct SignArgs {
+pub(in crate::cli) struct VerdictSigningArguments {
     /// File with the private key; `clresolve signature key new` makes one
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) sign_key: Option<PathBuf>,

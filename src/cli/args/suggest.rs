@@ -3,50 +3,50 @@
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use clresolve_core::reason::{Code, Refusal};
+use clresolve_core::reason::{ReasonCode, Refusal};
 use clresolve_resolver::config::{ProofDemand, parse_profile};
-use clresolve_verdict::profile::Profiles;
+use clresolve_verdict::profile::ConformanceProfiles;
 
 use crate::cli::explain::guard;
 
 /// A profile. Completion offers the built-in ones.
-pub(super) fn profile() -> impl TypedValueParser<Value = String> {
-    Suggesting { parse: parse_profile, known: profiles }
+pub(super) fn profile_parser() -> impl TypedValueParser<Value = String> {
+    SuggestingValueParser { parse: parse_profile, known: profile_suggestions }
 }
 
 /// A grade of proof.
-pub(super) fn proof() -> impl TypedValueParser<Value = ProofDemand> {
-    Suggesting { parse: str::parse, known: grades }
+pub(super) fn proof_parser() -> impl TypedValueParser<Value = ProofDemand> {
+    SuggestingValueParser { parse: str::parse, known: proof_suggestions }
 }
 
 /// A reason code, or a requirement of the checklist.
-pub(super) fn code() -> impl TypedValueParser<Value = String> {
-    Suggesting { parse: |text| Ok(text.to_owned()), known: codes }
+pub(super) fn code_parser() -> impl TypedValueParser<Value = String> {
+    SuggestingValueParser { parse: |text| Ok(text.to_owned()), known: code_suggestions }
 }
 
-fn profiles() -> Vec<String> {
-    Profiles::builtin().iter().map(|profile| profile.id().to_owned()).collect()
+fn profile_suggestions() -> Vec<String> {
+    ConformanceProfiles::builtin().iter().map(|profile| profile.id().to_owned()).collect()
 }
 
-fn grades() -> Vec<String> {
+fn proof_suggestions() -> Vec<String> {
     let grades = [ProofDemand::SingleRpc, ProofDemand::Quorum, ProofDemand::StateProof, ProofDemand::ConsensusProof];
     grades.iter().map(ToString::to_string).collect()
 }
 
-fn codes() -> Vec<String> {
+fn code_suggestions() -> Vec<String> {
     let refusals = Refusal::ALL.iter().map(|refusal| refusal.slug());
     let others = refusals.chain(guard::CODES.iter().map(|code| code.code));
-    Code::ALL.iter().map(|code| code.slug()).chain(others).map(str::to_owned).collect()
+    ReasonCode::ALL.iter().map(|code| code.slug()).chain(others).map(str::to_owned).collect()
 }
 
 /// A value that `parse` accepts. Completion offers `known`.
 #[derive(Clone, Copy)]
-struct Suggesting<T> {
+struct SuggestingValueParser<T> {
     parse: fn(&str) -> Result<T, String>,
     known: fn() -> Vec<String>,
 }
 
-impl<T: Clone + Send + Sync + 'static> TypedValueParser for Suggesting<T> {
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for SuggestingValueParser<T> {
     type Value = T;
 
     fn parse_ref(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use clap::{Args, ValueEnum};
 use clresolve_resolver::config::{
-    BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_chain_id,
+    BlockSelector, ConnectToRule, HostPort, IpfsGateway, ProofDemand, RpcEndpointConfig, parse_address, parse_chain_id,
     parse_duration, parse_quorum,
 };
 
@@ -18,7 +18,7 @@ pub(super) const HEADING: &str = "Network options";
 /// The network options: which network is queried, and which rules apply.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = HEADING)]
-pub(in crate::cli) struct WorldArgs {
+pub(in crate::cli) struct NetworkArguments {
     /// Use the embedded sandbox instead of a network
     #[arg(long, conflicts_with_all = [
         "rpc", "gateway", "config", "universal_resolver", "chain_id", "connect_to", "ca", "allow_host",
@@ -26,9 +26,9 @@ pub(in crate::cli) struct WorldArgs {
     pub(in crate::cli) sandbox: bool,
     /// RPC endpoint; repeatable, in order of preference
     #[arg(long, value_name = "URL")]
-    pub(in crate::cli) rpc: Vec<Endpoint>,
+    pub(in crate::cli) rpc: Vec<RpcEndpointConfig>,
     /// Required proof of records: single-rpc, quorum, state-proof or consensus-proof
-    #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
+    #[arg(long, value_name = "GRADE", value_parser = suggest::proof_parser(), hide_possible_values = true)]
     pub(in crate::cli) proof: Option<ProofDemand>,
     /// Number of operators that must agree; 2 if several are configured
     #[arg(long, value_name = "K", value_parser = parse_quorum)]
@@ -47,9 +47,9 @@ pub(in crate::cli) struct WorldArgs {
     pub(in crate::cli) max_head_age: Option<Duration>,
     /// IPFS gateway; repeatable
     #[arg(long, value_name = "URL")]
-    pub(in crate::cli) gateway: Vec<Gateway>,
+    pub(in crate::cli) gateway: Vec<IpfsGateway>,
     #[command(flatten)]
-    pub(in crate::cli) rules: RulesArgs,
+    pub(in crate::cli) rules: RulesArguments,
     /// Also read links back to the card (ENSIP-25, ENSIP-26, ERC-8004) as evidence
     #[arg(long)]
     pub(in crate::cli) links: bool,
@@ -58,19 +58,19 @@ pub(in crate::cli) struct WorldArgs {
     pub(in crate::cli) timeout: Option<Duration>,
     /// Connect to ADDR:PORT for HOST:PORT; the certificate must still be HOST's
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
-    pub(in crate::cli) connect_to: Vec<ConnectTo>,
+    pub(in crate::cli) connect_to: Vec<ConnectToRule>,
     /// PEM file with a further trust root
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) ca: Vec<PathBuf>,
     /// Permit this non-public origin
     #[arg(long, value_name = "HOST:PORT")]
-    pub(in crate::cli) allow_host: Vec<OriginSpec>,
+    pub(in crate::cli) allow_host: Vec<HostPort>,
 }
 
-impl WorldArgs {
+impl NetworkArguments {
     /// The flags that select the same network in another command, one word each. URLs are omitted, since they may
     /// contain keys.
-    pub(in crate::cli) fn flags(&self) -> Vec<String> {
+    pub(in crate::cli) fn network_flags(&self) -> Vec<String> {
         let mut flags: Vec<String> = Vec::new();
         flags.extend(self.sandbox.then(|| "--sandbox".to_owned()));
         flags.extend(self.rules.no_config.then(|| "--no-config".to_owned()));
@@ -86,13 +86,13 @@ impl WorldArgs {
 
 /// By which rules a command judges, whether it asks a world or not. The heading is that of the options around them.
 #[derive(Clone, Debug, Default, Args)]
-pub(in crate::cli) struct RulesArgs {
+pub(in crate::cli) struct RulesArguments {
     /// Profile of rules, such as agent-cards/1.0.0
-    #[arg(long, value_name = "ID", value_parser = suggest::profile(), hide_possible_values = true)]
+    #[arg(long, value_name = "ID", value_parser = suggest::profile_parser(), hide_possible_values = true)]
     pub(in crate::cli) profile: Option<String>,
     /// Depth: identity, or schemas to check the bound schemas too
     #[arg(long, value_enum)]
-    pub(in crate::cli) depth: Option<DepthArg>,
+    pub(in crate::cli) depth: Option<DepthArgument>,
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) config: Option<PathBuf>,
@@ -104,16 +104,16 @@ pub(in crate::cli) struct RulesArgs {
 /// The same, where the rules may be those of the embedded world.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Rules")]
-pub(in crate::cli) struct OfflineArgs {
+pub(in crate::cli) struct OfflineRulesArguments {
     /// Use the rules of the sandbox
     #[arg(long, conflicts_with = "config")]
     pub(in crate::cli) sandbox: bool,
     #[command(flatten)]
-    pub(in crate::cli) rules: RulesArgs,
+    pub(in crate::cli) rules: RulesArguments,
 }
 
-impl From<&OfflineArgs> for WorldArgs {
-    fn from(args: &OfflineArgs) -> Self {
+impl From<&OfflineRulesArguments> for NetworkArguments {
+    fn from(args: &OfflineRulesArguments) -> Self {
         Self { sandbox: args.sandbox, rules: args.rules.clone(), ..Self::default() }
     }
 }
@@ -121,26 +121,26 @@ impl From<&OfflineArgs> for WorldArgs {
 /// What a document that is checked without a network must be about.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Rules")]
-pub(in crate::cli) struct AboutArgs {
+pub(in crate::cli) struct ExpectedSubjectArguments {
     #[command(flatten)]
-    pub(in crate::cli) rules: RulesArgs,
+    pub(in crate::cli) rules: RulesArguments,
     /// Weakest accepted proof: single-rpc, quorum, state-proof or consensus-proof
-    #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
+    #[arg(long, value_name = "GRADE", value_parser = suggest::proof_parser(), hide_possible_values = true)]
     pub(in crate::cli) proof: Option<ProofDemand>,
     /// Chain id; 1 is Ethereum mainnet
     #[arg(long, value_name = "N", value_parser = parse_chain_id)]
     pub(in crate::cli) chain_id: Option<u64>,
 }
 
-impl From<&AboutArgs> for WorldArgs {
-    fn from(about: &AboutArgs) -> Self {
+impl From<&ExpectedSubjectArguments> for NetworkArguments {
+    fn from(about: &ExpectedSubjectArguments) -> Self {
         Self { proof: about.proof, chain_id: about.chain_id, rules: about.rules.clone(), ..Self::default() }
     }
 }
 
 /// How deep to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum DepthArg {
+pub(in crate::cli) enum DepthArgument {
     /// Name, records, card and schema locations
     Identity,
     /// The bytes of the bound schemas too
@@ -149,7 +149,7 @@ pub(in crate::cli) enum DepthArg {
 
 /// What every command takes.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub(in crate::cli) struct GlobalArgs {
+pub(in crate::cli) struct GlobalArguments {
     /// Log more; twice for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(in crate::cli) verbose: u8,
@@ -158,12 +158,12 @@ pub(in crate::cli) struct GlobalArgs {
     pub(in crate::cli) quiet: bool,
     /// Colours: auto, always or never
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, hide_possible_values = true)]
-    pub(in crate::cli) color: ColorWhen,
+    pub(in crate::cli) color: ColorMode,
 }
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum ColorWhen {
+pub(in crate::cli) enum ColorMode {
     /// On a terminal, unless NO_COLOR is set
     #[default]
     Auto,

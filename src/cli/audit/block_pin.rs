@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, bail};
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Block, BlockSelector, ChainError};
-use clresolve_core::reason::Code;
-use clresolve_core::text::Foreign;
-use clresolve_resolver::config::ChainConfig;
-use clresolve_resolver::resolve::{Question, Resolver};
-use clresolve_verdict::check::records::behind;
+use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError};
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::text::UntrustedText;
+use clresolve_resolver::config::EnsChainConfig;
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
+use clresolve_verdict::check::records::old_block_reason;
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use tokio::sync::Mutex;
 use crate::cli::input;
 use crate::cli::new_file;
 use crate::cli::notice;
-use crate::cli::output::{self, Unwritable};
+use crate::cli::output::{self, OutputWriteError};
 
 const SCHEMA: &str = "clresolve.pin/1";
 
@@ -46,34 +46,34 @@ pub(in crate::cli) struct BlockPin {
     path: Option<PathBuf>,
     /// Reads the finalized block.
     unpinned: Resolver,
-    state: Mutex<PinState>,
+    state: Mutex<BlockPinState>,
 }
 
-struct PinState {
-    file: PinFile,
+struct BlockPinState {
+    file: BlockPinDocument,
     resolver: Resolver,
 }
 
 /// A pinned block, and the resolver that reads it.
 #[derive(Clone)]
-pub(super) struct Pinned {
+pub(super) struct PinnedBlockReader {
     number: u64,
     resolver: Resolver,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PinFile {
+struct BlockPinDocument {
     schema: String,
     world: String,
     chain: u64,
     /// The first block, followed by its replacements.
-    blocks: Vec<Pinnable>,
+    blocks: Vec<PinnedBlock>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pinnable {
+struct PinnedBlock {
     number: u64,
     hash: String,
     timestamp: Timestamp,
@@ -85,21 +85,21 @@ impl BlockPin {
     ///
     /// Returns `None` if a block other than `finalized` is configured. Also returns `None`, with a notice, if the
     /// finalized block cannot be determined: each name is then read at the block that is finalized at that time.
-    pub(super) async fn of(
+    pub(super) async fn read_or_create(
         file: Option<&Path>,
         resolver: &Resolver,
-        chain: &ChainConfig,
+        chain: &EnsChainConfig,
     ) -> anyhow::Result<Option<Self>> {
         if chain.block != BlockSelector::Finalized {
             return Ok(None);
         }
-        let shown = || file.map(input::shown).unwrap_or_default();
-        let found = match file.map(PinFile::read).transpose().with_context(shown)?.flatten() {
+        let shown = || file.map(input::escaped_path).unwrap_or_default();
+        let found = match file.map(BlockPinDocument::read).transpose().with_context(shown)?.flatten() {
             Some(found) => found,
-            None => match (PinFile::begin(resolver, chain).await, file) {
+            None => match (BlockPinDocument::begin(resolver, chain).await, file) {
                 (Err(error), _) => {
-                    let error = Foreign::new(&format!("{error:#}")).to_string();
-                    notice::note(format_args!(
+                    let error = UntrustedText::new(&format!("{error:#}")).to_string();
+                    notice::print_notice(format_args!(
                         "clresolve: no block is pinned ({error}); names may be read at different blocks"
                     ));
                     return Ok(None);
@@ -115,14 +115,14 @@ impl BlockPin {
     }
 
     async fn open(
-        file: PinFile,
+        file: BlockPinDocument,
         path: Option<&Path>,
         resolver: &Resolver,
-        chain: &ChainConfig,
+        chain: &EnsChainConfig,
     ) -> anyhow::Result<Self> {
         file.check(chain)?;
         let unpinned = resolver.clone();
-        let state = Mutex::new(PinState { resolver: file.resolver(&unpinned), file });
+        let state = Mutex::new(BlockPinState { resolver: file.resolver(&unpinned), file });
         let pin = Self { path: path.map(Path::to_owned), unpinned, state };
         if pin.path.is_some() {
             pin.check_hash().await?;
@@ -133,21 +133,26 @@ impl BlockPin {
     /// Rejects a pin whose block is not in the chain. If no endpoint answers, the rows will report that.
     async fn check_hash(&self) -> anyhow::Result<()> {
         let state = self.state.lock().await;
-        let pinned = state.file.last();
+        let pinned = state.file.last_block();
         match read_block(&state.resolver).await {
             Ok(block) if block.hash.to_string() != pinned.hash => {
-                bail!("block {} of the chain is {}, not {}", pinned.number, block.hash, Foreign::new(&pinned.hash))
+                bail!(
+                    "block {} of the chain is {}, not {}",
+                    pinned.number,
+                    block.hash,
+                    UntrustedText::new(&pinned.hash)
+                )
             }
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
-    pub(super) async fn now(&self) -> Pinned {
-        self.state.lock().await.pinned()
+    pub(super) async fn current_reader(&self) -> PinnedBlockReader {
+        self.state.lock().await.pinned_reader()
     }
 
     /// All blocks of the pin, as listed in a report.
-    pub(in crate::cli) async fn blocks(&self) -> String {
+    pub(in crate::cli) async fn block_numbers(&self) -> String {
         let numbers =
             self.state.lock().await.file.blocks.iter().map(|block| block.number.to_string()).collect::<Vec<_>>();
         numbers.join(", ")
@@ -157,28 +162,28 @@ impl BlockPin {
     ///
     /// # Errors
     /// If the file cannot be written.
-    async fn after(&self, gone: &Pinned) -> anyhow::Result<Option<Pinned>> {
+    async fn replace_pruned_block(&self, gone: &PinnedBlockReader) -> anyhow::Result<Option<PinnedBlockReader>> {
         let mut state = self.state.lock().await;
-        if state.file.last().number != gone.number {
-            return Ok(Some(state.pinned()));
+        if state.file.last_block().number != gone.number {
+            return Ok(Some(state.pinned_reader()));
         }
-        let Some(file) = self.next(&state.file).await? else { return Ok(None) };
-        let (gone, next) = (gone.number, file.last().number);
-        notice::note(format_args!(
+        let Some(file) = self.extend_pin(&state.file).await? else { return Ok(None) };
+        let (gone, next) = (gone.number, file.last_block().number);
+        notice::print_notice(format_args!(
             "clresolve: the endpoints no longer have the state of block {gone}; the audit continues at block {next}"
         ));
-        *state = PinState { resolver: file.resolver(&self.unpinned), file };
-        Ok(Some(state.pinned()))
+        *state = BlockPinState { resolver: file.resolver(&self.unpinned), file };
+        Ok(Some(state.pinned_reader()))
     }
 
     /// Extends the pin by the current finalized block, and writes the file.
-    async fn next(&self, file: &PinFile) -> anyhow::Result<Option<PinFile>> {
-        let Ok(block) = read_final(&self.unpinned, file.chain).await else { return Ok(None) };
-        if block.number <= file.last().number || file.blocks.len() >= MOST_BLOCKS {
+    async fn extend_pin(&self, file: &BlockPinDocument) -> anyhow::Result<Option<BlockPinDocument>> {
+        let Ok(block) = read_finalized_block(&self.unpinned, file.chain).await else { return Ok(None) };
+        if block.number <= file.last_block().number || file.blocks.len() >= MOST_BLOCKS {
             return Ok(None);
         }
         let mut next = file.clone();
-        next.blocks.push(Pinnable::of(&block));
+        next.blocks.push(PinnedBlock::from_block(&block));
         if let Some(path) = &self.path {
             next.write(path)?;
         }
@@ -190,13 +195,13 @@ impl BlockPin {
     /// # Errors
     /// If the file cannot be written.
     pub(super) async fn resolve(&self, name: &str) -> anyhow::Result<Resolution> {
-        let mut pinned = self.now().await;
+        let mut pinned = self.current_reader().await;
         loop {
-            let resolution = pinned.resolver.ask_anew(&Question::new(name)).await?;
+            let resolution = pinned.resolver.ask_anew(&NameQuestion::new(name)).await?;
             if !lacks_block(&resolution) {
                 return Ok(resolution);
             }
-            match self.after(&pinned).await? {
+            match self.replace_pruned_block(&pinned).await? {
                 Some(next) => pinned = next,
                 None => return Ok(resolution),
             }
@@ -205,25 +210,25 @@ impl BlockPin {
 }
 
 fn lacks_block(resolution: &Resolution) -> bool {
-    resolution.verdict().reasons.iter().any(|reason| reason.code == Code::BlockUnavailable)
+    resolution.verdict().reasons.iter().any(|reason| reason.code == ReasonCode::BlockUnavailable)
 }
 
 /// The finalized block, unless it is too old.
-async fn read_final(resolver: &Resolver, chain_id: u64) -> anyhow::Result<Block> {
-    let block = read_settled(resolver).await.context("the finalized block is not known")?;
-    match behind(&block, BlockSelector::Finalized, chain_id, resolver.now()) {
+async fn read_finalized_block(resolver: &Resolver, chain_id: u64) -> anyhow::Result<ChainBlock> {
+    let block = read_block_with_retry(resolver).await.context("the finalized block is not known")?;
+    match old_block_reason(&block, BlockSelector::Finalized, chain_id, resolver.now()) {
         Some(reason) => bail!("the finalized block is {}", reason.observed.unwrap_or_default()),
         None => Ok(block),
     }
 }
 
 /// The block that a resolver reads. Retries after the pauses that servers request.
-async fn read_settled(resolver: &Resolver) -> Result<Block, ChainError> {
+async fn read_block_with_retry(resolver: &Resolver) -> Result<ChainBlock, ChainError> {
     let mut tries = 1;
     loop {
         let began = Instant::now();
         let read = read_block(resolver).await;
-        match resolver.rest(began.elapsed()).filter(|_| read.is_err()) {
+        match resolver.server_pause(began.elapsed()).filter(|_| read.is_err()) {
             Some(rest) if tries < MOST_TRIES => tokio::time::sleep(rest).await,
             _ => return read,
         }
@@ -231,18 +236,18 @@ async fn read_settled(resolver: &Resolver) -> Result<Block, ChainError> {
     }
 }
 
-async fn read_block(resolver: &Resolver) -> Result<Block, ChainError> {
+async fn read_block(resolver: &Resolver) -> Result<ChainBlock, ChainError> {
     let name = EnsName::parse(ANY_NAME).expect("it is a name in normal form");
-    Ok(resolver.records(&name).await?.block)
+    Ok(resolver.read_records(&name).await?.block)
 }
 
-impl PinState {
-    fn pinned(&self) -> Pinned {
-        Pinned { number: self.file.last().number, resolver: self.resolver.clone() }
+impl BlockPinState {
+    fn pinned_reader(&self) -> PinnedBlockReader {
+        PinnedBlockReader { number: self.file.last_block().number, resolver: self.resolver.clone() }
     }
 }
 
-impl PinFile {
+impl BlockPinDocument {
     /// Reads the pin in the file. `None` if the file does not exist.
     fn read(path: &Path) -> anyhow::Result<Option<Self>> {
         let text = match std::fs::File::open(path) {
@@ -259,45 +264,45 @@ impl PinFile {
     }
 
     /// A new pin of the finalized block.
-    async fn begin(resolver: &Resolver, chain: &ChainConfig) -> anyhow::Result<Self> {
-        let block = read_final(resolver, chain.id).await?;
+    async fn begin(resolver: &Resolver, chain: &EnsChainConfig) -> anyhow::Result<Self> {
+        let block = read_finalized_block(resolver, chain.id).await?;
         Ok(Self {
             schema: SCHEMA.to_owned(),
             world: chain.world.clone(),
             chain: chain.id,
-            blocks: vec![Pinnable::of(&block)],
+            blocks: vec![PinnedBlock::from_block(&block)],
         })
     }
 
     fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let written = new_file::replace(path, self.text()?.as_bytes());
-        written.map_err(|error| Unwritable::new(path.display().to_string(), error).into())
+        let written = new_file::replace_file(path, self.to_json_text()?.as_bytes());
+        written.map_err(|error| OutputWriteError::new(path.display().to_string(), error).into())
     }
 
     /// Rejects a pin of another network.
-    fn check(&self, chain: &ChainConfig) -> anyhow::Result<()> {
+    fn check(&self, chain: &EnsChainConfig) -> anyhow::Result<()> {
         if (&self.world, self.chain) != (&chain.world, chain.id) {
-            let own = Foreign::new(&self.world);
+            let own = UntrustedText::new(&self.world);
             bail!("it is of {own} eip155:{}, and this is {} eip155:{}", self.chain, chain.world, chain.id);
         }
         Ok(())
     }
 
-    fn last(&self) -> &Pinnable {
+    fn last_block(&self) -> &PinnedBlock {
         self.blocks.last().expect("a pin has a block")
     }
 
     fn resolver(&self, unpinned: &Resolver) -> Resolver {
-        unpinned.at_block(BlockSelector::Pinned(self.last().number))
+        unpinned.at_block(BlockSelector::Pinned(self.last_block().number))
     }
 
-    fn text(&self) -> anyhow::Result<String> {
+    fn to_json_text(&self) -> anyhow::Result<String> {
         output::json_line(self)
     }
 }
 
-impl Pinnable {
-    fn of(block: &Block) -> Self {
+impl PinnedBlock {
+    fn from_block(block: &ChainBlock) -> Self {
         Self { number: block.number, hash: block.hash.to_string(), timestamp: block.timestamp }
     }
 }

@@ -2,40 +2,41 @@
 
 use std::fmt::Write as _;
 
-use clresolve_audit::Difference;
-use clresolve_audit::difference::{Change, Comparison, Kind};
-use clresolve_core::text::Foreign;
+use clresolve_audit::AuditDifference;
+use clresolve_audit::difference::{AuditChange, AuditChangeKind, ComparisonOutcome};
+use clresolve_core::text::UntrustedText;
 
-use crate::cli::args::AuditDiffArgs;
-use crate::cli::exit::Exit;
-use crate::cli::output::{Output, Results};
+use crate::cli::args::AuditDiffArguments;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::{OutputSink, ResultWriter};
 
 /// The placeholder for an absent value.
 const NOTHING: &str = "nothing";
 
-pub(super) fn run(args: &AuditDiffArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &AuditDiffArguments) -> anyhow::Result<ExitStatus> {
     let read = [&args.before, &args.after].map(|report| ("a report", Some(&**report)));
-    let output = Output::apart_from(&args.output.out, read)?;
-    let (before, after) = (super::history::past(&args.before)?, super::history::past(&args.after)?);
-    let difference = Difference::between(&before, &after)?;
-    let mut results = Results::one(output, args.output.form());
-    results.push(&difference, |_| people(&difference))?;
+    let output = OutputSink::new_apart_from_inputs(&args.output.out, read)?;
+    let (before, after) =
+        (super::history::read_past_report(&args.before)?, super::history::read_past_report(&args.after)?);
+    let difference = AuditDifference::between(&before, &after)?;
+    let mut results = ResultWriter::single_result(output, args.output.output_format());
+    results.push(&difference, |_| format_text(&difference))?;
     results.finish()?;
     Ok(difference.outcome(&args.fail_on).into())
 }
 
-impl From<Comparison> for Exit {
-    fn from(outcome: Comparison) -> Self {
+impl From<ComparisonOutcome> for ExitStatus {
+    fn from(outcome: ComparisonOutcome) -> Self {
         match outcome {
-            Comparison::Same => Self::Trusted,
-            Comparison::Differs => Self::Untrusted,
-            Comparison::Undecided => Self::Indeterminate,
+            ComparisonOutcome::Same => Self::Trusted,
+            ComparisonOutcome::Differs => Self::Untrusted,
+            ComparisonOutcome::Undecided => Self::Indeterminate,
         }
     }
 }
 
 /// The changes for people, name by name.
-fn people(difference: &Difference) -> String {
+fn format_text(difference: &AuditDifference) -> String {
     let mut text = String::new();
     for warning in difference.warnings() {
         let _ = writeln!(text, "{warning}");
@@ -46,11 +47,11 @@ fn people(difference: &Difference) -> String {
         return text + nothing;
     }
     for of_name in difference.changes.chunk_by(|one, next| one.name == next.name) {
-        let _ = writeln!(text, "{}", Foreign::new(&of_name[0].name));
-        for Change { kind, before, after, .. } in of_name {
-            let value = |value: &Option<String>| Foreign::new(value.as_deref().unwrap_or(NOTHING)).to_string();
+        let _ = writeln!(text, "{}", UntrustedText::new(&of_name[0].name));
+        for AuditChange { kind, before, after, .. } in of_name {
+            let value = |value: &Option<String>| UntrustedText::new(value.as_deref().unwrap_or(NOTHING)).to_string();
             let _ = match kind {
-                Kind::Added | Kind::Removed | Kind::UpdateMissing => {
+                AuditChangeKind::Added | AuditChangeKind::Removed | AuditChangeKind::UpdateMissing => {
                     writeln!(text, "  {kind:<14}  {}", value(if after.is_some() { after } else { before }))
                 }
                 _ => writeln!(text, "  {kind:<14}  {} → {}", value(before), value(after)),

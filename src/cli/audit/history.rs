@@ -6,36 +6,36 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow, ensure};
 
-use super::rows::Spool;
-use crate::cli::args::EarlierReportsArgs;
-use crate::cli::input::shown;
-use clresolve_audit::difference::{Kind, check_worlds};
+use super::rows::AuditRowFile;
+use crate::cli::args::EarlierReportsArguments;
+use crate::cli::input::escaped_path;
+use clresolve_audit::difference::{AuditChangeKind, check_same_network};
 use clresolve_audit::history::MAX_EARLIER_REPORTS;
 use clresolve_audit::past::MAX_REPORT_BYTES;
-use clresolve_audit::{Difference, Ending, Past, PastCounts, SchemaRow, Scope};
+use clresolve_audit::{AuditDifference, AuditEnding, AuditScope, ComparableReport, ReportStateCounts, SchemaAuditRow};
 
-pub(super) struct History {
-    pub(super) last: Option<Past>,
+pub(super) struct EarlierReports {
+    pub(super) last: Option<ComparableReport>,
     /// Scope and counts of each report.
-    counted: Vec<(Scope, PastCounts)>,
+    counted: Vec<(AuditScope, ReportStateCounts)>,
     /// The kinds of changes since the last report that count as failures. Empty means all.
-    pub(super) fail_on: Vec<Kind>,
+    pub(super) fail_on: Vec<AuditChangeKind>,
 }
 
-impl History {
+impl EarlierReports {
     /// Reads the report of `--since` and those of `--history`. Of the latter, only one at a time is in memory.
-    pub(super) fn read(args: &EarlierReportsArgs) -> anyhow::Result<Self> {
-        let EarlierReportsArgs { since, history, fail_on, .. } = args;
+    pub(super) fn read(args: &EarlierReportsArguments) -> anyhow::Result<Self> {
+        let EarlierReportsArguments { since, history, fail_on, .. } = args;
         ensure!(
             history.len() < MAX_EARLIER_REPORTS,
             "--history: take at most {} reports, such as one a month",
             MAX_EARLIER_REPORTS - 1
         );
-        let last = since.as_deref().map(past).transpose()?;
-        let count = |report: &Past| (report.scope.clone(), PastCounts::of(report));
+        let last = since.as_deref().map(read_past_report).transpose()?;
+        let count = |report: &ComparableReport| (report.scope.clone(), ReportStateCounts::from_report(report));
         let mut counted: Vec<_> = last.iter().map(count).collect();
         for file in history {
-            counted.push(count(&past(file)?));
+            counted.push(count(&read_past_report(file)?));
         }
         counted.sort_by_key(|(_, counts)| counts.checked);
         counted.dedup();
@@ -43,46 +43,50 @@ impl History {
     }
 
     /// Checks that an audit of this scope is comparable with the earlier ones.
-    pub(super) fn check_worlds(&self, scope: &Scope) -> anyhow::Result<()> {
-        self.counted.iter().try_for_each(|(earlier, _)| check_worlds(earlier, scope).context("--since, --history"))
+    pub(super) fn check_comparable(&self, scope: &AuditScope) -> anyhow::Result<()> {
+        self.counted
+            .iter()
+            .try_for_each(|(earlier, _)| check_same_network(earlier, scope).context("--since, --history"))
     }
 
     /// The changes since the report of `--since`, if there is one.
     pub(super) fn changes(
         &self,
-        scope: &Scope,
-        ending: &Ending,
-        rows: &Spool,
-        schema_layers: Option<&[SchemaRow]>,
-    ) -> anyhow::Result<Option<Difference>> {
+        scope: &AuditScope,
+        ending: &AuditEnding,
+        rows: &AuditRowFile,
+        schema_layers: Option<&[SchemaAuditRow]>,
+    ) -> anyhow::Result<Option<AuditDifference>> {
         let Some(earlier) = &self.last else { return Ok(None) };
-        let mut now = Past::of(scope, *ending == Ending::Complete, rows).context("cannot read the scratch file")?;
+        let mut now = ComparableReport::from_rows(scope, *ending == AuditEnding::Complete, rows)
+            .context("cannot read the scratch file")?;
         now.schema_layers = schema_layers.map(<[_]>::to_vec);
-        Difference::between(earlier, &now).context("--since").map(Some)
+        AuditDifference::between(earlier, &now).context("--since").map(Some)
     }
 
     /// The counts of the previous report: that of `--since`, or else the latest.
-    pub(super) fn before(&self) -> Option<PastCounts> {
+    pub(super) fn previous_counts(&self) -> Option<ReportStateCounts> {
         let latest = || self.counted.last().map(|(_, counts)| *counts);
-        self.last.as_ref().map(PastCounts::of).or_else(latest)
+        self.last.as_ref().map(ReportStateCounts::from_report).or_else(latest)
     }
 
     /// The counts, oldest first.
-    pub(super) fn counts(&self) -> Vec<PastCounts> {
+    pub(super) fn counts(&self) -> Vec<ReportStateCounts> {
         self.counted.iter().map(|(_, counts)| *counts).collect()
     }
 }
 
-pub(super) fn past(file: &Path) -> anyhow::Result<Past> {
-    let opened = File::open(file).and_then(|file| seekable(file, MAX_REPORT_BYTES)).with_context(|| shown(file))?;
-    Past::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown(file)))
+pub(super) fn read_past_report(file: &Path) -> anyhow::Result<ComparableReport> {
+    let opened =
+        File::open(file).and_then(|file| into_seekable(file, MAX_REPORT_BYTES)).with_context(|| escaped_path(file))?;
+    ComparableReport::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", escaped_path(file)))
 }
 
 /// The file, or a temporary copy if it is not a regular file (for example a pipe), because a report is read twice.
 ///
 /// # Errors
 /// If it cannot be read, or has more than `most` bytes.
-fn seekable(opened: File, most: u64) -> io::Result<File> {
+fn into_seekable(opened: File, most: u64) -> io::Result<File> {
     let found = opened.metadata()?;
     let (file, length) = if found.is_file() {
         (opened, found.len())
@@ -120,9 +124,9 @@ mod tests {
             file
         };
         for open in [&piped as &dyn Fn() -> File, &stored] {
-            let error = seekable(open(), 4).expect_err("one byte too many").to_string();
+            let error = into_seekable(open(), 4).expect_err("one byte too many").to_string();
             assert_eq!(error, "the report is larger than 4 bytes");
-            let read = seekable(open(), 5).and_then(io::read_to_string).expect("it can be read");
+            let read = into_seekable(open(), 5).and_then(io::read_to_string).expect("it can be read");
             assert_eq!(read, "12345");
         }
     }

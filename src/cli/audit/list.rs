@@ -5,71 +5,71 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::B256;
 use anyhow::Context as _;
 use clresolve_core::name::EnsName;
-use clresolve_core::text::Foreign;
-use clresolve_resolver::resolve::{FoundNames, Spellings, WantedNames};
+use clresolve_core::text::UntrustedText;
+use clresolve_resolver::resolve::{FoundNames, NameSearchScope, NamehashPreimages};
 use serde::Serialize;
 
-use crate::cli::args::{AuditListArgs, Format};
-use crate::cli::exit::Exit;
-use crate::cli::names::{self, Line};
+use crate::cli::args::{AuditListArguments, OutputFormat};
+use crate::cli::exit::ExitStatus;
+use crate::cli::names::{self, NameListLine};
 use crate::cli::notice;
-use crate::cli::output::{Output, Results};
-use crate::cli::progress::Progress;
-use crate::cli::world::{World, WorldFiles};
+use crate::cli::output::{OutputSink, ResultWriter};
+use crate::cli::progress::ProgressLine;
+use crate::cli::world::{CommandContext, CommandInputFiles};
 
-pub(super) fn run(args: AuditListArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: AuditListArguments) -> anyhow::Result<ExitStatus> {
     crate::cli::runtime::run_async(list(args))
 }
 
-async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
-    let world = WorldFiles::of(&args.world);
+async fn list(args: AuditListArguments) -> anyhow::Result<ExitStatus> {
+    let world = CommandInputFiles::from_arguments(&args.world);
     let read = [("--known", args.known.as_deref())].into_iter().chain(world.iter());
-    let output = Output::apart_from(&args.output.out, read)?;
+    let output = OutputSink::new_apart_from_inputs(&args.output.out, read)?;
     let known = args.known.as_deref().map(names::open).transpose().context("--known")?;
-    let world = World::open(&args.world).await?;
+    let world = CommandContext::open(&args.world).await?;
     let finder = world.resolver.name_finder().context("the chain is not read through endpoints")?;
-    let progress = Progress::start("reading logs".to_owned());
+    let progress = ProgressLine::start("reading logs".to_owned());
     let mut nodes = BTreeMap::new();
     let mut is_whole = true;
     for wanted in args.changed.iter().chain(&args.below) {
-        let found = finder.find(wanted).await;
-        progress.aside(|| is_whole &= tell(wanted, &found));
+        let found = finder.find_names(wanted).await;
+        progress.with_line_hidden(|| is_whole &= report_endpoint_logs(wanted, &found));
         for (node, block) in found.nodes {
             let last = nodes.entry(node).or_default();
             *last = block.max(*last);
         }
     }
     let mut unspelt: BTreeSet<B256> = nodes.keys().copied().collect();
-    let mut spelt = progress.aside(|| known_names(&mut unspelt, known.map(|list| list.reader)))?;
-    let Spellings { names, unanswered } = finder.spellings(unspelt).await;
+    let mut spelt = progress.with_line_hidden(|| take_known_names(&mut unspelt, known.map(|list| list.reader)))?;
+    let NamehashPreimages { names, unanswered } = finder.fetch_spellings(unspelt).await;
     spelt.extend(names);
     drop(progress);
     if unanswered > 0 {
         anstream::eprintln!("clresolve: no endpoint returned the spelling of {unanswered} names in time");
         is_whole = false;
     }
-    let mut results = Results::list(output, args.output.form());
-    for listed in listed(&nodes, &spelt) {
-        results.push(&listed, |format| line(&listed, format))?;
+    let mut results = ResultWriter::result_list(output, args.output.output_format());
+    for listed in sorted_rows(&nodes, &spelt) {
+        results.push(&listed, |format| format_row(&listed, format))?;
     }
     results.finish()?;
-    Ok(if is_whole { Exit::Trusted } else { Exit::Indeterminate })
+    Ok(if is_whole { ExitStatus::Trusted } else { ExitStatus::Indeterminate })
 }
 
 /// Reports which endpoints have sent their logs, and returns whether all are complete.
-fn tell(wanted: &WantedNames, found: &FoundNames) -> bool {
+fn report_endpoint_logs(wanted: &NameSearchScope, found: &FoundNames) -> bool {
     let wanted = match wanted {
-        WantedNames::Changed { .. } => "--changed".to_owned(),
-        WantedNames::Below(name) => format!("--below {name}"),
+        NameSearchScope::Changed { .. } => "--changed".to_owned(),
+        NameSearchScope::Below(name) => format!("--below {name}"),
     };
     for (endpoint, block) in &found.told {
-        notice::note(format_args!(
+        notice::print_notice(format_args!(
             "clresolve: {wanted}: {} has sent all its logs up to block {block}",
-            Foreign::new(endpoint)
+            UntrustedText::new(endpoint)
         ));
     }
     for (endpoint, cause) in &found.failed {
-        let (endpoint, cause) = (Foreign::new(endpoint), Foreign::new(cause));
+        let (endpoint, cause) = (UntrustedText::new(endpoint), UntrustedText::new(cause));
         anstream::eprintln!("clresolve: {wanted}: {endpoint} has not sent all its logs: {cause}");
     }
     found.failed.is_empty()
@@ -79,7 +79,10 @@ fn tell(wanted: &WantedNames, found: &FoundNames) -> bool {
 const MOST_TOLD: u64 = 10;
 
 /// Removes the nodes of the listed names from `nodes`, and returns their names. Reports invalid lines.
-fn known_names(nodes: &mut BTreeSet<B256>, list: Option<names::Reader>) -> anyhow::Result<BTreeMap<B256, EnsName>> {
+fn take_known_names(
+    nodes: &mut BTreeSet<B256>,
+    list: Option<names::NameListReader>,
+) -> anyhow::Result<BTreeMap<B256, EnsName>> {
     let (mut known, mut nameless) = (BTreeMap::new(), 0_u64);
     for line in list.into_iter().flatten() {
         let line = line.context("--known")?;
@@ -93,27 +96,30 @@ fn known_names(nodes: &mut BTreeSet<B256>, list: Option<names::Reader>) -> anyho
             Err(why) => {
                 nameless += 1;
                 if nameless <= MOST_TOLD {
-                    notice::note(format_args!("clresolve: --known, line {number}: {}", Foreign::new(&why)));
+                    notice::print_notice(format_args!(
+                        "clresolve: --known, line {number}: {}",
+                        UntrustedText::new(&why)
+                    ));
                 }
             }
         }
     }
     if nameless > MOST_TOLD {
-        notice::note(format_args!("clresolve: --known: {} more invalid lines", nameless - MOST_TOLD));
+        notice::print_notice(format_args!("clresolve: --known: {} more invalid lines", nameless - MOST_TOLD));
     }
     Ok(known)
 }
 
 /// The name in a line, or why there is none.
-fn name_of(line: Line) -> Result<EnsName, String> {
+fn name_of(line: NameListLine) -> Result<EnsName, String> {
     match line {
-        Line::Name { name, .. } => EnsName::parse(&name).map_err(|error| error.to_string()),
-        Line::Unreadable { why, .. } => Err(why),
+        NameListLine::Name { name, .. } => EnsName::parse(&name).map_err(|error| error.to_string()),
+        NameListLine::Unreadable { why, .. } => Err(why),
     }
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-struct Listed {
+struct ListedNameRow {
     /// The name, if it is known.
     name: Option<String>,
     /// Its node (EIP-137).
@@ -123,8 +129,8 @@ struct Listed {
 }
 
 /// Sorts by name. Nodes without a known name come last.
-fn listed(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<Listed> {
-    let listed = |(node, block): (&B256, &u64)| Listed {
+fn sorted_rows(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<ListedNameRow> {
+    let listed = |(node, block): (&B256, &u64)| ListedNameRow {
         name: spelt.get(node).map(|name| name.as_str().to_owned()),
         node: *node,
         block: *block,
@@ -136,12 +142,12 @@ fn listed(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<L
 
 /// Names are written unescaped, so that an audit can read them again. A normal form (ENSIP-15) contains no control or
 /// bidirectional characters, except for the joiners of emoji, which are part of the name.
-fn line(listed: &Listed, format: Format) -> String {
-    let Listed { name, node, block } = listed;
+fn format_row(listed: &ListedNameRow, format: OutputFormat) -> String {
+    let ListedNameRow { name, node, block } = listed;
     match (name, format) {
-        (Some(name), Format::Short) => format!("{name}\n"),
+        (Some(name), OutputFormat::Short) => format!("{name}\n"),
         (Some(name), _) => format!("{name}  # block {block}\n"),
-        (None, Format::Short) => format!("{node}\n"),
+        (None, OutputFormat::Short) => format!("{node}\n"),
         (None, _) => format!("{node}  # block {block}, its name is not known\n"),
     }
 }
@@ -155,12 +161,12 @@ mod tests {
         let long = format!("{}.eth", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(34)].join("."));
         for text in ["👨‍👩‍👦.eth", "🏴󠁧󠁢󠁥󠁮󠁧󠁿.eth", "1⃣.eth", &long] {
             let name = EnsName::parse(text).expect(text);
-            let listed = Listed { name: Some(name.as_str().to_owned()), node: name.node(), block: 7 };
-            for format in [Format::Short, Format::Text] {
+            let listed = ListedNameRow { name: Some(name.as_str().to_owned()), node: name.node(), block: 7 };
+            for format in [OutputFormat::Short, OutputFormat::Text] {
                 let file = tempfile::NamedTempFile::new().unwrap();
-                std::fs::write(file.path(), line(&listed, format)).unwrap();
+                std::fs::write(file.path(), format_row(&listed, format)).unwrap();
                 let lines: Vec<_> = names::open(file.path()).unwrap().reader.collect();
-                let expected = Line::Name { line: 1, name: name.as_str().to_owned() };
+                let expected = NameListLine::Name { line: 1, name: name.as_str().to_owned() };
                 assert_eq!(lines, [Ok(expected)], "{text}");
             }
         }

@@ -4,19 +4,19 @@ use std::fs::File;
 use std::io::BufReader;
 
 use anyhow::{Context as _, anyhow};
-use clresolve_audit::Report;
+use clresolve_audit::AuditReport;
 
-use super::report::Outputs;
-use crate::cli::args::AuditRenderArgs;
-use crate::cli::exit::Exit;
-use crate::cli::input::shown;
+use super::report::ReportOutputs;
+use crate::cli::args::AuditRenderArguments;
+use crate::cli::exit::ExitStatus;
+use crate::cli::input::escaped_path;
 
-pub(super) fn run(args: &AuditRenderArgs) -> anyhow::Result<Exit> {
-    let mut outputs = Outputs::of(&args.output, [("the report", Some(&*args.report))])?;
-    let opened = File::open(&args.report).with_context(|| shown(&args.report))?;
+pub(super) fn run(args: &AuditRenderArguments) -> anyhow::Result<ExitStatus> {
+    let mut outputs = ReportOutputs::open_outputs(&args.output, [("the report", Some(&*args.report))])?;
+    let opened = File::open(&args.report).with_context(|| escaped_path(&args.report))?;
     let (report, rows) =
-        Report::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown(&args.report)))?;
+        AuditReport::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", escaped_path(&args.report)))?;
     outputs.write(&report, &rows)?;
     outputs.finish()?;
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }

@@ -1,22 +1,23 @@
 //! Buffers the rows of a running audit in a file, one per line: an unlinked scratch file, or the journal of `--resume`,
 //! with which a killed audit continues.
 //!
-//! The first line of a journal identifies its audit ([`Job`]). Each further line begins with a digest of the previous
-//! digest and of its row, so that the rows up to the first truncated or changed line are known to be intact.
+//! The first line of a journal identifies its audit ([`AuditJournalHeader`]). Each further line begins with a digest of
+//! the previous digest and of its row, so that the rows up to the first truncated or changed line are known to be
+//! intact.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clresolve_audit::{AuditCounts, Ending, Row, Rows, Scope};
+use clresolve_audit::{AuditCounts, AuditEnding, AuditRow, AuditRows, AuditScope};
 use clresolve_core::digest::{Digest, Digester};
-use clresolve_verdict::verdict::Tool;
+use clresolve_verdict::verdict::ToolVersion;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::input::{STDIN, shown};
-use crate::cli::new_file::beside;
-use crate::cli::output::Unwritable;
+use crate::cli::input::{STDIN, escaped_path};
+use crate::cli::new_file::path_with_extension;
+use crate::cli::output::OutputWriteError;
 
 const SCHEMA: &str = "clresolve.audit-journal/1";
 
@@ -28,7 +29,7 @@ const MAX_LINE_BYTES: u64 = 4 << 20;
 const ROWS_PER_SYNC: u32 = 64;
 
 /// Counts the rows and writes them to a file.
-pub(in crate::cli) struct RowWriter {
+pub(in crate::cli) struct AuditRowWriter {
     pub(in crate::cli) counts: AuditCounts,
     file: File,
     /// The journal. `None` for a scratch file.
@@ -44,10 +45,10 @@ pub(in crate::cli) struct RowWriter {
     unsynced: u32,
 }
 
-impl RowWriter {
+impl AuditRowWriter {
     /// Writes rows to a scratch file, which is deleted when the program ends.
     pub(in crate::cli) fn scratch() -> anyhow::Result<Self> {
-        let file = tempfile::tempfile().map_err(|error| Unwritable::new("a scratch file", error))?;
+        let file = tempfile::tempfile().map_err(|error| OutputWriteError::new("a scratch file", error))?;
         Ok(Self::new(file, None, &[]))
     }
 
@@ -55,31 +56,31 @@ impl RowWriter {
     ///
     /// # Errors
     /// If the file is no journal or that of another audit, or another process writes it.
-    pub(super) fn resume(path: &Path, job: &Job) -> anyhow::Result<Self> {
-        let context = || format!("--resume {}", shown(path));
+    pub(super) fn resume(path: &Path, job: &AuditJournalHeader) -> anyhow::Result<Self> {
+        let context = || format!("--resume {}", escaped_path(path));
         let head = format!("{}\n", serde_json::to_string(job)?).into_bytes();
         let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
-        let file = opened.map_err(|error| Unwritable::new(shown(path), error))?;
+        let file = opened.map_err(|error| OutputWriteError::new(escaped_path(path), error))?;
         // On a file system without locks, other runs cannot be detected.
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            bail!("--resume {}: another run writes it; wait for its end", shown(path));
+            bail!("--resume {}: another run writes it; wait for its end", escaped_path(path));
         }
         let mut lines = BufReader::new(file.try_clone().with_context(context)?);
         let mut rows = Self::new(file, Some(path.to_owned()), &head);
         let found = next_line(&mut lines).with_context(context)?;
         if found != head {
             if !head.starts_with(&found) {
-                bail!("--resume {}: {}; name another file", shown(path), job.refusal(&found));
+                bail!("--resume {}: {}; name another file", escaped_path(path), job.mismatch_message(&found));
             }
             // A previous run ended while it wrote this line.
             rows.write_head(&head)?;
         }
-        rows.take(&mut lines).with_context(context)?;
+        rows.recover_rows(&mut lines).with_context(context)?;
         Ok(rows)
     }
 
     fn new(file: File, journal: Option<PathBuf>, head: &[u8]) -> Self {
-        let (chain, start) = (Digest::of(head), head.len() as u64);
+        let (chain, start) = (Digest::compute(head), head.len() as u64);
         Self { counts: AuditCounts::default(), file, journal, start, end: start, chain, last: 0, unsynced: 0 }
     }
 
@@ -87,30 +88,32 @@ impl RowWriter {
     ///
     /// # Errors
     /// If it cannot be removed.
-    pub(super) fn pin_file(&self) -> anyhow::Result<Option<PathBuf>> {
+    pub(super) fn prepare_pin_file(&self) -> anyhow::Result<Option<PathBuf>> {
         let Some(journal) = &self.journal else { return Ok(None) };
-        let pin = pin_beside(journal);
+        let pin = pin_file_path(journal);
         if self.last > 0 {
             return Ok(Some(pin));
         }
         match std::fs::remove_file(&pin) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Unwritable::new(shown(&pin), error).into()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(OutputWriteError::new(escaped_path(&pin), error).into())
+            }
             _ => Ok(Some(pin)),
         }
     }
 
     /// The line number in the list of the last row, or 0.
-    pub(super) const fn last(&self) -> u64 {
+    pub(super) const fn last_line_number(&self) -> u64 {
         self.last
     }
 
     /// Writes a row.
     ///
     /// # Errors
-    /// [`Unwritable`], with what to do next.
-    pub(super) fn push(&mut self, row: &Row) -> anyhow::Result<()> {
+    /// [`OutputWriteError`], with what to do next.
+    pub(super) fn push(&mut self, row: &AuditRow) -> anyhow::Result<()> {
         let text = serde_json::to_string(row).context("a row")?;
-        let chain = chained(self.chain, text.as_bytes());
+        let chain = chained_digest(self.chain, text.as_bytes());
         let line = format!("{chain} {text}\n");
         self.write(line.as_bytes())?;
         self.end += line.len() as u64;
@@ -123,42 +126,42 @@ impl RowWriter {
     ///
     /// # Errors
     /// The cause, if they are in a journal: the same command continues the audit.
-    pub(super) fn ending(&self, cause: anyhow::Error) -> anyhow::Result<Ending> {
+    pub(super) fn ending_after_error(&self, cause: anyhow::Error) -> anyhow::Result<AuditEnding> {
         let is_cut = || self.file.set_len(self.end).is_ok();
-        if self.journal.is_some() || !cause.is::<Unwritable>() || !is_cut() {
+        if self.journal.is_some() || !cause.is::<OutputWriteError>() || !is_cut() {
             return Err(cause);
         }
-        Ok(Ending::DiskFull(cause.root_cause().to_string()))
+        Ok(AuditEnding::DiskFull(cause.root_cause().to_string()))
     }
 
     /// The error of an audit that has no rows because the disk is full.
-    pub(in crate::cli) fn full(why: String) -> anyhow::Error {
-        Unwritable::new("the scratch file", io::Error::other(why)).into()
+    pub(in crate::cli) fn disk_full_error(why: String) -> anyhow::Error {
+        OutputWriteError::new("the scratch file", io::Error::other(why)).into()
     }
 
-    pub(in crate::cli) fn finish(mut self) -> anyhow::Result<(AuditCounts, Spool)> {
+    pub(in crate::cli) fn finish(mut self) -> anyhow::Result<(AuditCounts, AuditRowFile)> {
         self.sync()?;
-        Ok((self.counts, Spool { file: self.file, journal: self.journal, start: self.start }))
+        Ok((self.counts, AuditRowFile { file: self.file, journal: self.journal, start: self.start }))
     }
 
     /// What to do if results cannot be written.
     pub(super) fn advice(journal: &Path) -> String {
-        format!("{} contains the rows so far; free disk space and run the same command again", shown(journal))
+        format!("{} contains the rows so far; free disk space and run the same command again", escaped_path(journal))
     }
 
-    fn count(&mut self, row: &Row, chain: Digest) {
+    fn count(&mut self, row: &AuditRow, chain: Digest) {
         self.counts.add(row);
         (self.last, self.chain) = (row.line, chain);
     }
 
     fn write_head(&mut self, head: &[u8]) -> anyhow::Result<()> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
-        emptied.map_err(|error| self.unwritable(error))?;
+        emptied.map_err(|error| self.write_error(error))?;
         self.write(head)
     }
 
     fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        self.file.write_all(bytes).map_err(|error| self.unwritable(error))
+        self.file.write_all(bytes).map_err(|error| self.write_error(error))
     }
 
     fn sync(&mut self) -> anyhow::Result<()> {
@@ -166,22 +169,27 @@ impl RowWriter {
         if self.journal.is_none() {
             return Ok(());
         }
-        self.file.sync_data().map_err(|error| self.unwritable(error))
+        self.file.sync_data().map_err(|error| self.write_error(error))
     }
 
-    fn unwritable(&self, error: io::Error) -> anyhow::Error {
+    fn write_error(&self, error: io::Error) -> anyhow::Error {
         match &self.journal {
-            None => Unwritable::new("the scratch file", error).into(),
-            Some(path) => anyhow::Error::new(Unwritable::new(shown(path), error)).context(Self::advice(path)),
+            None => OutputWriteError::new("the scratch file", error).into(),
+            Some(path) => {
+                anyhow::Error::new(OutputWriteError::new(escaped_path(path), error)).context(Self::advice(path))
+            }
         }
     }
 
     /// Reads the rows up to the first damaged line, and truncates the file there. The names after it are judged again.
-    fn take(&mut self, lines: &mut impl BufRead) -> io::Result<()> {
+    fn recover_rows(&mut self, lines: &mut impl BufRead) -> io::Result<()> {
         let mut end = self.start;
         loop {
             let line = next_line(lines)?;
-            let Some((row, chain)) = whole(&line, self.chain).filter(|(row, _)| row.line > self.last) else { break };
+            let Some((row, chain)) = parse_intact_line(&line, self.chain).filter(|(row, _)| row.line > self.last)
+            else {
+                break;
+            };
             end += line.len() as u64;
             self.count(&row, chain);
         }
@@ -198,13 +206,13 @@ impl RowWriter {
 }
 
 /// The rows of a finished audit, in a file.
-pub(in crate::cli) struct Spool {
+pub(in crate::cli) struct AuditRowFile {
     file: File,
     journal: Option<PathBuf>,
     start: u64,
 }
 
-impl Spool {
+impl AuditRowFile {
     /// The journal. `None` for a scratch file.
     pub(super) fn journal(&self) -> Option<&Path> {
         self.journal.as_deref()
@@ -217,15 +225,15 @@ impl Spool {
     pub(super) fn discard(self) -> anyhow::Result<()> {
         let Some(path) = self.journal else { return Ok(()) };
         drop(self.file);
-        std::fs::remove_file(&path).with_context(|| format!("the report is written; {} stays", shown(&path)))?;
+        std::fs::remove_file(&path).with_context(|| format!("the report is written; {} stays", escaped_path(&path)))?;
         // If this fails, the next audit removes the file.
-        let _ = std::fs::remove_file(pin_beside(&path));
+        let _ = std::fs::remove_file(pin_file_path(&path));
         Ok(())
     }
 }
 
-impl Rows for Spool {
-    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
+impl AuditRows for AuditRowFile {
+    fn for_each_row(&self, see: &mut dyn FnMut(&AuditRow) -> io::Result<()>) -> io::Result<()> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(self.start))?;
         for line in BufReader::new(file).lines() {
@@ -239,32 +247,34 @@ impl Rows for Spool {
 
 /// Identifies an audit. A journal can only continue the same one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Job {
+pub(super) struct AuditJournalHeader {
     schema: String,
-    tool: Tool,
-    scope: Scope,
+    tool: ToolVersion,
+    scope: AuditScope,
     list: Option<Digest>,
     since: Option<Digest>,
 }
 
-impl Job {
+impl AuditJournalHeader {
     /// The audit of the names in a file and in the registry of the scope, and of the comparison with an earlier report,
     /// if there is one.
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub(super) fn of(scope: Scope, list: Option<&Path>, since: Option<&Path>) -> anyhow::Result<Self> {
+    pub(super) fn from_inputs(scope: AuditScope, list: Option<&Path>, since: Option<&Path>) -> anyhow::Result<Self> {
         if list == Some(Path::new(STDIN)) {
             bail!("--resume needs a list in a file: standard input cannot be read again");
         }
-        let list = list.map(|list| digest(list).with_context(|| format!("--names {}", shown(list)))).transpose()?;
-        let since =
-            since.map(|report| digest(report).with_context(|| format!("--since {}", shown(report)))).transpose()?;
-        Ok(Self { schema: SCHEMA.to_owned(), tool: Tool::default(), scope, list, since })
+        let list =
+            list.map(|list| digest(list).with_context(|| format!("--names {}", escaped_path(list)))).transpose()?;
+        let since = since
+            .map(|report| digest(report).with_context(|| format!("--since {}", escaped_path(report))))
+            .transpose()?;
+        Ok(Self { schema: SCHEMA.to_owned(), tool: ToolVersion::default(), scope, list, since })
     }
 
     /// Why the journal that starts with `head` is not that of this audit.
-    fn refusal(&self, head: &[u8]) -> String {
+    fn mismatch_message(&self, head: &[u8]) -> String {
         let Ok(other) = serde_json::from_slice::<Self>(head) else {
             return "this is not an audit journal".to_owned();
         };
@@ -277,13 +287,13 @@ impl Job {
             ("earlier report", *since == other.since),
         ];
         let what = same.into_iter().find(|(_, same)| !same).map(|(what, _)| what);
-        let what = what.or_else(|| scope.other_part(&other.scope)).unwrap_or("first line");
+        let what = what.or_else(|| scope.first_difference(&other.scope)).unwrap_or("first line");
         format!("this is the journal of an audit with another {what}")
     }
 }
 
 /// The digest at the start of a row's line.
-fn chained(before: Digest, row: &[u8]) -> Digest {
+fn chained_digest(before: Digest, row: &[u8]) -> Digest {
     let mut both = Digester::default();
     both.update(before.as_bytes());
     both.update(row);
@@ -291,9 +301,9 @@ fn chained(before: Digest, row: &[u8]) -> Digest {
 }
 
 /// The row of a line and its digest, if the line is intact.
-fn whole(line: &[u8], before: Digest) -> Option<(Row, Digest)> {
+fn parse_intact_line(line: &[u8], before: Digest) -> Option<(AuditRow, Digest)> {
     let (written, row) = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.split_once(' ')?;
-    let chain = chained(before, row.as_bytes());
+    let chain = chained_digest(before, row.as_bytes());
     let is_whole = written.parse() == Ok(chain) || clresolve_core::mutant!("changed-journals");
     is_whole.then(|| Some((serde_json::from_str(row).ok()?, chain)))?
 }
@@ -321,24 +331,24 @@ fn digest(path: &Path) -> anyhow::Result<Digest> {
     }
 }
 
-fn pin_beside(journal: &Path) -> PathBuf {
-    beside(journal, "pin")
+fn pin_file_path(journal: &Path) -> PathBuf {
+    path_with_extension(journal, "pin")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clresolve_audit::{Demands, Registry};
-    use clresolve_core::reading::GradeDemand;
-    use clresolve_verdict::verdict::{Depth, Pinned};
+    use clresolve_audit::{AuditSettings, AuditedRegistry};
+    use clresolve_core::reading::ProofGradeDemand;
+    use clresolve_verdict::verdict::{PinnedDocument, ResolutionDepth};
 
-    fn row(line: u64) -> Row {
-        Row::unreadable(line, "a\u{202e}b", None, "not UTF-8")
+    fn row(line: u64) -> AuditRow {
+        AuditRow::unreadable(line, "a\u{202e}b", None, "not UTF-8")
     }
 
-    fn rows_of(spool: &Spool) -> Vec<Row> {
+    fn rows_of(spool: &AuditRowFile) -> Vec<AuditRow> {
         let mut rows = Vec::new();
-        let seen = spool.each(&mut |row| {
+        let seen = spool.for_each_row(&mut |row| {
             rows.push(row.clone());
             Ok(())
         });
@@ -346,44 +356,51 @@ mod tests {
         rows
     }
 
-    fn demands(proof: GradeDemand, settings: &str) -> Option<Demands> {
-        Some(Demands::of(proof, Digest::of(settings.as_bytes()).to_string()))
+    fn demands(proof: ProofGradeDemand, settings: &str) -> Option<AuditSettings> {
+        Some(AuditSettings::from_grade_demand(proof, Digest::compute(settings.as_bytes()).to_string()))
     }
 
-    fn job() -> Job {
-        let pinned = |id: &str| Pinned { id: id.to_owned(), digest: Digest::of(id.as_bytes()).to_string() };
-        let scope = Scope {
+    fn job() -> AuditJournalHeader {
+        let pinned =
+            |id: &str| PinnedDocument { id: id.to_owned(), digest: Digest::compute(id.as_bytes()).to_string() };
+        let scope = AuditScope {
             world: "sandbox".to_owned(),
             chain: "eip155:31337".to_owned(),
             block: "7".to_owned(),
             profile: pinned("profile"),
             manifests: vec![pinned("manifest")],
-            depth: Depth::Identity,
-            demands: demands(GradeDemand::Quorum(2), "rules"),
+            depth: ResolutionDepth::Identity,
+            demands: demands(ProofGradeDemand::Quorum(2), "rules"),
             registry: None,
             schema_layers: false,
         };
-        Job { schema: SCHEMA.to_owned(), tool: Tool::default(), scope, list: Some(Digest::of(b"list")), since: None }
+        AuditJournalHeader {
+            schema: SCHEMA.to_owned(),
+            tool: ToolVersion::default(),
+            scope,
+            list: Some(Digest::compute(b"list")),
+            since: None,
+        }
     }
 
-    fn registry() -> Registry {
-        let digest = Digest::of(b"manifest").to_string();
-        Registry { manifest: "manifest.json".to_owned(), digest, proven: false, entries: 1 }
+    fn registry() -> AuditedRegistry {
+        let digest = Digest::compute(b"manifest").to_string();
+        AuditedRegistry { manifest: "manifest.json".to_owned(), digest, proven: false, entries: 1 }
     }
 
     /// Writes a journal with the rows of these lines, as left by a killed run.
     fn written(path: &Path, lines: std::ops::RangeInclusive<u64>) {
-        let mut kept = RowWriter::resume(path, &job()).unwrap();
+        let mut kept = AuditRowWriter::resume(path, &job()).unwrap();
         lines.for_each(|line| kept.push(&row(line)).unwrap());
     }
 
-    fn refused(path: &Path, job: &Job) -> String {
-        RowWriter::resume(path, job).map(|_| ()).unwrap_err().to_string()
+    fn refused(path: &Path, job: &AuditJournalHeader) -> String {
+        AuditRowWriter::resume(path, job).map(|_| ()).unwrap_err().to_string()
     }
 
     #[test]
     fn kept_rows_come_back_in_order_and_more_than_once() {
-        let mut kept = RowWriter::scratch().unwrap();
+        let mut kept = AuditRowWriter::scratch().unwrap();
         (1..=3).for_each(|line| kept.push(&row(line)).unwrap());
         let (counts, spool) = kept.finish().unwrap();
         assert_eq!((counts.names, counts.untrusted), (3, 3));
@@ -402,9 +419,9 @@ mod tests {
             whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let mut kept = RowWriter::resume(&path, &job()).unwrap();
+            let mut kept = AuditRowWriter::resume(&path, &job()).unwrap();
             let last = ends.iter().filter(|end| **end <= cut).count().saturating_sub(1) as u64;
-            assert_eq!((kept.last(), kept.counts.names), (last, last), "cut at {cut}");
+            assert_eq!((kept.last_line_number(), kept.counts.names), (last, last), "cut at {cut}");
             (last + 1..=3).for_each(|line| kept.push(&row(line)).unwrap());
             let (_, spool) = kept.finish().unwrap();
             assert_eq!(rows_of(&spool), [row(1), row(2), row(3)]);
@@ -429,8 +446,8 @@ mod tests {
             [lines[0], lines[1], "\0\0\0\n", lines[2]].concat(),
         ] {
             std::fs::write(&path, changed).unwrap();
-            let kept = RowWriter::resume(&path, &job()).unwrap();
-            assert_eq!(kept.last(), 1);
+            let kept = AuditRowWriter::resume(&path, &job()).unwrap();
+            assert_eq!(kept.last_line_number(), 1);
             assert_eq!(kept.file.metadata().unwrap().len(), (lines[0].len() + lines[1].len()) as u64);
         }
     }
@@ -441,21 +458,21 @@ mod tests {
         let path = folder.path().join("journal");
         written(&path, 1..=1);
         let whole = std::fs::read(&path).unwrap();
-        let with = |change: &dyn Fn(&mut Job)| {
+        let with = |change: &dyn Fn(&mut AuditJournalHeader)| {
             let mut job = job();
             change(&mut job);
             job
         };
         for (other, what) in [
             (with(&|job| job.tool.version = "0".to_owned()), "version of clresolve"),
-            (with(&|job| job.list = Some(Digest::of(b"other"))), "list of names"),
+            (with(&|job| job.list = Some(Digest::compute(b"other"))), "list of names"),
             (with(&|job| job.scope.block = "8".to_owned()), "block"),
             (with(&|job| job.since = job.list), "earlier report"),
             (with(&|job| job.scope.profile.id = "other".to_owned()), "profile"),
-            (with(&|job| job.scope.depth = Depth::Schemas), "depth"),
+            (with(&|job| job.scope.depth = ResolutionDepth::Schemas), "depth"),
             (with(&|job| job.scope.registry = Some(registry())), "registry"),
-            (with(&|job| job.scope.demands = demands(GradeDemand::Quorum(3), "rules")), "demanded proof"),
-            (with(&|job| job.scope.demands = demands(GradeDemand::Quorum(2), "other")), "set of rules"),
+            (with(&|job| job.scope.demands = demands(ProofGradeDemand::Quorum(3), "rules")), "demanded proof"),
+            (with(&|job| job.scope.demands = demands(ProofGradeDemand::Quorum(2), "other")), "set of rules"),
             (with(&|job| job.scope.schema_layers = true), "set of checks"),
         ] {
             let why = refused(&path, &other);
@@ -471,17 +488,17 @@ mod tests {
     fn two_runs_never_write_one_journal() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        let first = RowWriter::resume(&path, &job()).unwrap();
+        let first = AuditRowWriter::resume(&path, &job()).unwrap();
         assert!(refused(&path, &job()).contains("another run writes it"));
         drop(first);
-        assert!(RowWriter::resume(&path, &job()).is_ok());
+        assert!(AuditRowWriter::resume(&path, &job()).is_ok());
     }
 
     #[test]
     fn a_list_that_cannot_be_read_again_has_no_journal() {
         let folder = tempfile::tempdir().unwrap();
         for list in [Path::new(STDIN), folder.path()] {
-            let why = format!("{:#}", Job::of(job().scope, Some(list), None).unwrap_err());
+            let why = format!("{:#}", AuditJournalHeader::from_inputs(job().scope, Some(list), None).unwrap_err());
             assert!(why.contains("read again"), "{why}");
         }
     }

@@ -5,78 +5,87 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clresolve_audit::SchemaRow;
+use clresolve_audit::SchemaAuditRow;
 use clresolve_core::reason::Reason;
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
-use clresolve_verdict::card::Side;
-use clresolve_verdict::check::schemas::published;
-use clresolve_verdict::evidence::SchemaAnswers;
-use clresolve_verdict::manifest::Verb;
-use clresolve_verdict::profile::Profile;
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
+use clresolve_verdict::card::SchemaSide;
+use clresolve_verdict::check::schemas::check_published_schema;
+use clresolve_verdict::evidence::SchemaResponses;
+use clresolve_verdict::manifest::ManifestVerb;
+use clresolve_verdict::profile::ConformanceProfile;
 use futures_util::{Stream, StreamExt as _, stream};
 
-use crate::cli::args::{AuditSchemasArgs, Format};
-use crate::cli::exit::Exit;
-use crate::cli::output::{Output, Results};
-use crate::cli::progress::Progress;
+use crate::cli::args::{AuditSchemasArguments, OutputFormat};
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::{OutputSink, ResultWriter};
+use crate::cli::progress::ProgressLine;
 use crate::cli::render::Palette;
-use crate::cli::world::{World, WorldFiles};
+use crate::cli::world::{CommandContext, CommandInputFiles};
 
 /// Number of schemas fetched concurrently: all schemas of a layer come from one host and a few gateways.
 const AT_ONCE: usize = 4;
 
-pub(super) fn run(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: AuditSchemasArguments) -> anyhow::Result<ExitStatus> {
     crate::cli::runtime::run_async(audit(args))
 }
 
-async fn audit(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
-    let output = Output::apart_from(&args.output.out, WorldFiles::of(&args.world).iter())?;
+async fn audit(args: AuditSchemasArguments) -> anyhow::Result<ExitStatus> {
+    let output =
+        OutputSink::new_apart_from_inputs(&args.output.out, CommandInputFiles::from_arguments(&args.world).iter())?;
     let palette = output.palette();
-    let world = World::open(&args.world).await?;
+    let world = CommandContext::open(&args.world).await?;
     let profile = profile(&world)?;
-    let progress = Progress::counting(None);
-    let mut results = Results::list(output, args.output.form());
-    let mut worst = Exit::Trusted;
-    let mut judged = pin!(judged(&world, &profile));
+    let progress = ProgressLine::start_counter(None);
+    let mut results = ResultWriter::result_list(output, args.output.output_format());
+    let mut worst = ExitStatus::Trusted;
+    let mut judged = pin!(judge_schemas(&world, &profile));
     while let Some(schema) = judged.next().await {
         worst = worst.max(schema.state.into());
-        progress.aside(|| results.push(&schema, |format| line(&schema, format, &palette)))?;
+        progress.with_line_hidden(|| results.push(&schema, |format| format_row(&schema, format, &palette)))?;
     }
     drop(progress);
     results.finish()?;
     Ok(worst)
 }
 
-pub(super) async fn layers(world: &World) -> anyhow::Result<Vec<SchemaRow>> {
+pub(super) async fn audit_schema_layers(world: &CommandContext) -> anyhow::Result<Vec<SchemaAuditRow>> {
     let profile = profile(world)?;
-    Ok(judged(world, &profile).collect().await)
+    Ok(judge_schemas(world, &profile).collect().await)
 }
 
-fn profile(world: &World) -> anyhow::Result<Arc<Profile>> {
+fn profile(world: &CommandContext) -> anyhow::Result<Arc<ConformanceProfile>> {
     world.resolver.profiles().get(&world.config.rules.profile).context("the profile does not exist")
 }
 
 /// Compares each schema with its manifest, in the order of the layers.
-fn judged<'a>(world: &'a World, profile: &'a Profile) -> impl Stream<Item = SchemaRow> + 'a {
-    let sides = |verb| Side::ALL.map(|side| (verb, side));
+fn judge_schemas<'a>(
+    world: &'a CommandContext,
+    profile: &'a ConformanceProfile,
+) -> impl Stream<Item = SchemaAuditRow> + 'a {
+    let sides = |verb| SchemaSide::ALL.map(|side| (verb, side));
     let schemas =
         profile.manifests().flat_map(move |layer| layer.verbs().iter().flat_map(sides).map(|of| (layer.id(), of)));
-    let judge = move |(layer, (verb, side)): (&'a str, (&'a Verb, Side))| async move {
-        SchemaRow::of(layer, verb, side, found(world, profile, verb, side).await)
+    let judge = move |(layer, (verb, side)): (&'a str, (&'a ManifestVerb, SchemaSide))| async move {
+        SchemaAuditRow::new(layer, verb, side, schema_faults(world, profile, verb, side).await)
     };
     stream::iter(schemas.collect::<Vec<_>>()).map(judge).buffered(AT_ONCE)
 }
 
 /// The faults of a schema at its canonical location and at all mirrors.
-async fn found(world: &World, profile: &Profile, verb: &Verb, side: Side) -> Vec<Reason> {
+async fn schema_faults(
+    world: &CommandContext,
+    profile: &ConformanceProfile,
+    verb: &ManifestVerb,
+    side: SchemaSide,
+) -> Vec<Reason> {
     let entry = verb.schema(side);
     let (canonical, mirrors) = world.resolver.published_schema(entry).await;
     let alone = mirrors.is_empty().then_some(None);
     let mut reasons = Vec::new();
     for mirror in mirrors.into_iter().map(Some).chain(alone) {
-        let fetched = SchemaAnswers { canonical: canonical.clone(), mirror };
-        for reason in published(side, &fetched, entry, profile) {
+        let fetched = SchemaResponses { canonical: canonical.clone(), mirror };
+        for reason in check_published_schema(side, &fetched, entry, profile) {
             if !reasons.contains(&reason) {
                 reasons.push(reason);
             }
@@ -85,24 +94,25 @@ async fn found(world: &World, profile: &Profile, verb: &Verb, side: Side) -> Vec
     reasons
 }
 
-fn line(schema: &SchemaRow, format: Format, palette: &Palette) -> String {
-    let SchemaRow { layer, verb, path, state, reasons, .. } = schema;
-    let (mark, side) = (schema.standing(), schema.side_in_words());
-    let style = palette.state(*state);
+fn format_row(schema: &SchemaAuditRow, format: OutputFormat, palette: &Palette) -> String {
+    let SchemaAuditRow { layer, verb, path, state, reasons, .. } = schema;
+    let (mark, side) = (schema.state_in_words(), schema.side_in_words());
+    let style = palette.state_style(*state);
     let mut text = format!("{style}{mark:<9}{style:#}  {layer}  {verb} {side}");
     let codes: Vec<_> = schema.codes().iter().map(|code| code.slug()).collect();
     if !codes.is_empty() {
         let _ = write!(text, "  {}", codes.join(", "));
     }
     text.push('\n');
-    if format == Format::Short || *state == State::Trusted {
+    if format == OutputFormat::Short || *state == TrustState::Trusted {
         return text;
     }
-    let _ = writeln!(text, "  {}", Foreign::new(path));
+    let _ = writeln!(text, "  {}", UntrustedText::new(path));
     for reason in reasons {
         let values = [("expected", &reason.expected), ("observed", &reason.observed)];
-        let said =
-            values.into_iter().filter_map(|(what, value)| Some(format!("{what} {}", Foreign::new(value.as_deref()?))));
+        let said = values
+            .into_iter()
+            .filter_map(|(what, value)| Some(format!("{what} {}", UntrustedText::new(value.as_deref()?))));
         let _ = writeln!(text, "  {}: {}", reason.code, said.collect::<Vec<_>>().join(", "));
     }
     text

@@ -4,84 +4,88 @@ use std::io::Cursor;
 use std::path::Path;
 
 use anyhow::{anyhow, bail};
-use clresolve_audit::{Past, PastError};
-use clresolve_core::text::Foreign;
+use clresolve_audit::{AuditReportError, ComparableReport};
+use clresolve_core::text::UntrustedText;
 use clresolve_resolver::sign::{
     MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, read_signing_key, read_trusted_keys, sign_report, verify_report,
 };
 use serde_json::{Value, json};
 
-use crate::cli::args::{AuditSignArgs, AuditVerifyArgs};
-use crate::cli::exit::Exit;
+use crate::cli::args::{AuditSignArguments, AuditVerifyArguments};
+use crate::cli::exit::ExitStatus;
 use crate::cli::input;
-use crate::cli::output::{Output, Results};
+use crate::cli::output::{OutputSink, ResultWriter};
 
 /// Maximum length of a line end after a signature, in bytes.
 const LINE_END: usize = 2;
 
-pub(super) fn sign(args: &AuditSignArgs) -> anyhow::Result<Exit> {
-    let output = Output::apart_from(&args.out, [("the report", Some(&*args.report)), ("--key", Some(&*args.key))])?;
+pub(super) fn sign(args: &AuditSignArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new_apart_from_inputs(
+        &args.out,
+        [("the report", Some(&*args.report)), ("--key", Some(&*args.key))],
+    )?;
     let key = read_signing_key(&args.key)?;
-    let bytes = bytes(&args.report)?;
-    past(&bytes).map_err(|error| anyhow!("{} {error}", Foreign::new(&input::name(&args.report))))?;
+    let bytes = read_whole_file(&args.report)?;
+    parse_past_report(&bytes)
+        .map_err(|error| anyhow!("{} {error}", UntrustedText::new(&input::input_name(&args.report))))?;
     output.write_whole((sign_report(&key, &bytes) + "\n").as_bytes())?;
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
-pub(super) fn verify(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
+pub(super) fn verify(args: &AuditVerifyArguments) -> anyhow::Result<ExitStatus> {
     let read = [
         ("the report", Some(&*args.report)),
         ("--signature", args.signature.as_deref()),
         ("--jwks", args.jwks.as_deref()),
     ];
-    let output = Output::apart_from(&args.output.out, read)?;
+    let output = OutputSink::new_apart_from_inputs(&args.output.out, read)?;
     let keys = args.jwks.as_deref().map(read_trusted_keys).transpose()?;
-    let bytes = bytes(&args.report)?;
-    let report = match past(&bytes) {
+    let bytes = read_whole_file(&args.report)?;
+    let report = match parse_past_report(&bytes) {
         Ok(report) => report,
-        Err(error @ PastError::Unreadable(_)) => return Err(error.into()),
-        Err(error) => return Ok(refused(&args.report, &error.to_string())),
+        Err(error @ AuditReportError::Unreadable(_)) => return Err(error.into()),
+        Err(error) => return Ok(report_refused_file(&args.report, &error.to_string())),
     };
     let signed_by = match (&args.signature, keys) {
-        (Some(file), Some(keys)) => match verify_report(&signature(file)?, &bytes, &keys) {
+        (Some(file), Some(keys)) => match verify_report(&read_signature(file)?, &bytes, &keys) {
             Ok(key_id) => Some(key_id),
-            Err(error) => return Ok(refused(file, &format!("does not sign this report: {error}"))),
+            Err(error) => return Ok(report_refused_file(file, &format!("does not sign this report: {error}"))),
         },
         _ => None,
     };
-    let mut results = Results::one(output, args.output.form());
-    results.push(&for_programs(&report, signed_by.as_deref()), |_| people(&report, signed_by.as_deref()))?;
+    let mut results = ResultWriter::single_result(output, args.output.output_format());
+    results.push(&json_output(&report, signed_by.as_deref()), |_| format_text(&report, signed_by.as_deref()))?;
     results.finish()?;
-    Ok(Exit::Trusted)
+    Ok(ExitStatus::Trusted)
 }
 
 /// Reads the whole file, so that the same bytes are parsed and verified.
-fn bytes(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let bytes = input::read(file, MAX_SIGNED_REPORT_BYTES)?;
+fn read_whole_file(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let bytes = input::read_file_or_stdin(file, MAX_SIGNED_REPORT_BYTES)?;
     if bytes.len() > MAX_SIGNED_REPORT_BYTES {
         bail!(
             "{} has more than {MAX_SIGNED_REPORT_BYTES} bytes; audit fewer names in one report",
-            Foreign::new(&input::name(file))
+            UntrustedText::new(&input::input_name(file))
         );
     }
     Ok(bytes)
 }
 
-fn past(bytes: &[u8]) -> Result<Past, PastError> {
-    Past::read(Cursor::new(bytes))
+fn parse_past_report(bytes: &[u8]) -> Result<ComparableReport, AuditReportError> {
+    ComparableReport::read(Cursor::new(bytes))
 }
 
-fn signature(file: &Path) -> anyhow::Result<String> {
-    let jws = String::from_utf8_lossy(&input::read(file, MAX_SIGNATURE_BYTES + LINE_END)?).into_owned();
+fn read_signature(file: &Path) -> anyhow::Result<String> {
+    let jws = String::from_utf8_lossy(&input::read_file_or_stdin(file, MAX_SIGNATURE_BYTES + LINE_END)?).into_owned();
     Ok(jws.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn refused(file: &Path, why: &str) -> Exit {
-    anstream::eprintln!("clresolve: {} {}", Foreign::new(&input::name(file)), Foreign::new(why));
-    Exit::Untrusted
+fn report_refused_file(file: &Path, why: &str) -> ExitStatus {
+    anstream::eprintln!("clresolve: {} {}", UntrustedText::new(&input::input_name(file)), UntrustedText::new(why));
+    ExitStatus::Untrusted
 }
 
-fn for_programs(report: &Past, signed_by: Option<&str>) -> Value {
+fn json_output(report: &ComparableReport, signed_by: Option<&str>) -> Value {
     json!({
         "schema": "clresolve.audit-check/1",
         "scope": report.scope,
@@ -91,15 +95,15 @@ fn for_programs(report: &Past, signed_by: Option<&str>) -> Value {
     })
 }
 
-fn people(report: &Past, signed_by: Option<&str>) -> String {
+fn format_text(report: &ComparableReport, signed_by: Option<&str>) -> String {
     let scope = &report.scope;
     let count = report.rows;
     let about = format!(
         "{count} {} under {} in {} {}",
         if count == 1 { "name" } else { "names" },
-        Foreign::new(&scope.profile.id),
-        Foreign::new(&scope.world),
-        Foreign::new(&scope.chain)
+        UntrustedText::new(&scope.profile.id),
+        UntrustedText::new(&scope.world),
+        UntrustedText::new(&scope.chain)
     );
     let complete = if report.complete { "" } else { "; it is incomplete" };
     let by = match signed_by {

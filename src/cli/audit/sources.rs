@@ -1,49 +1,49 @@
 //! The sources of an audit's names: a list, a registry, or both, with the list first.
 
 use clresolve_audit::list_digest::ListDigester;
-use clresolve_audit::{Listing, Presence};
+use clresolve_audit::{AgentPresence, RegistryListing};
 use clresolve_core::digest::Digest;
 use tokio::sync::mpsc;
 
-use super::registry::Registry;
-use crate::cli::names::{Line, List, NamesError, Reader};
+use super::registry::RegistryNameList;
+use crate::cli::names::{NameList, NameListError, NameListLine, NameListReader};
 
 /// Number of lines read ahead, so that judging never waits for reading.
 const READ_AHEAD: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SourceLine {
-    pub(super) line: Line,
+pub(super) struct AuditSourceLine {
+    pub(super) line: NameListLine,
     /// Who lists it, if a registry is audited.
-    pub(super) listed: Option<Listed>,
+    pub(super) listed: Option<OffChainListing>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct OffChainListing {
     entry: Option<u64>,
     in_list: bool,
 }
 
-impl Listed {
+impl OffChainListing {
     /// Adds whether the name is on the chain.
-    pub(super) const fn with(self, on_chain: Presence) -> Listing {
+    pub(super) const fn with_presence(self, on_chain: AgentPresence) -> RegistryListing {
         let Self { entry, in_list } = self;
-        Listing { entry, in_list, on_chain }
+        RegistryListing { entry, in_list, on_chain }
     }
 }
 
-pub(in crate::cli) struct Sources {
-    pub(super) list: Option<List>,
-    pub(super) registry: Option<Registry>,
+pub(in crate::cli) struct AuditSources {
+    pub(super) list: Option<NameList>,
+    pub(super) registry: Option<RegistryNameList>,
 }
 
-impl Sources {
+impl AuditSources {
     /// Number of distinct names after the `held` ones. `None` if it is unknown in advance, as for a list and a registry
     /// that may share names.
-    pub(super) fn left(&self, held: u64) -> Option<u64> {
+    pub(super) fn remaining_names(&self, held: u64) -> Option<u64> {
         let all = match (&self.list, &self.registry) {
             (Some(list), None) => list.counted.as_ref()?.names,
-            (None, Some(registry)) => registry.names(),
+            (None, Some(registry)) => registry.distinct_name_count(),
             _ => return None,
         };
         Some(all.saturating_sub(held))
@@ -55,18 +55,18 @@ impl Sources {
             Some(list) => list.counted.as_ref().map(|counted| (counted.digester.clone(), counted.lines))?,
             None => (ListDigester::default(), 0),
         };
-        for entry in self.registry.iter().flat_map(Registry::entries) {
-            let entry = entry.clone().after(lines);
-            digester.add(entry.number(), &entry.key());
+        for entry in self.registry.iter().flat_map(RegistryNameList::entries) {
+            let entry = entry.clone().shifted_by(lines);
+            digester.add(entry.number(), &entry.digest_key());
         }
         Some(digester.digest())
     }
 
     /// Reads the sources in their own thread, since reading standard input may block.
-    pub(super) fn read(self) -> mpsc::Receiver<Result<SourceLine, NamesError>> {
+    pub(super) fn read_in_thread(self) -> mpsc::Receiver<Result<AuditSourceLine, NameListError>> {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         std::thread::spawn(move || {
-            for line in Lines::of(self) {
+            for line in AuditSourceLines::from_sources(self) {
                 if sender.blocking_send(line).is_err() {
                     return;
                 }
@@ -77,50 +77,50 @@ impl Sources {
 }
 
 /// The lines of the list, followed by those of the registry.
-struct Lines {
-    list: Option<Reader>,
-    registry: Option<Registry>,
+struct AuditSourceLines {
+    list: Option<NameListReader>,
+    registry: Option<RegistryNameList>,
     next: usize,
     /// Number of lines of the list.
     before: u64,
 }
 
-impl Lines {
-    fn of(Sources { list, registry }: Sources) -> Self {
+impl AuditSourceLines {
+    fn from_sources(AuditSources { list, registry }: AuditSources) -> Self {
         Self { list: list.map(|list| list.reader), registry, next: 0, before: 0 }
     }
 
-    fn of_list(&self, line: Line) -> SourceLine {
-        let entry = |registry: &Registry| match &line {
-            Line::Name { name, .. } => registry.entry_of(name),
-            Line::Unreadable { .. } => None,
+    fn of_list(&self, line: NameListLine) -> AuditSourceLine {
+        let entry = |registry: &RegistryNameList| match &line {
+            NameListLine::Name { name, .. } => registry.entry_of(name),
+            NameListLine::Unreadable { .. } => None,
         };
-        let listed = self.readable_registry().map(|registry| Listed { entry: entry(registry), in_list: true });
-        SourceLine { line, listed }
+        let listed = self.readable_registry().map(|registry| OffChainListing { entry: entry(registry), in_list: true });
+        AuditSourceLine { line, listed }
     }
 
-    fn of_registry(&mut self) -> Option<SourceLine> {
+    fn of_registry(&mut self) -> Option<AuditSourceLine> {
         let entry = self.registry.as_ref()?.entries().get(self.next)?.clone();
         self.next += 1;
-        let listed = self.readable_registry().map(|_| Listed { entry: Some(entry.number()), in_list: false });
-        Some(SourceLine { line: entry.after(self.before), listed })
+        let listed = self.readable_registry().map(|_| OffChainListing { entry: Some(entry.number()), in_list: false });
+        Some(AuditSourceLine { line: entry.shifted_by(self.before), listed })
     }
 
     /// The registry, unless it could not be read: its entries are then unknown.
-    fn readable_registry(&self) -> Option<&Registry> {
+    fn readable_registry(&self) -> Option<&RegistryNameList> {
         self.registry.as_ref().filter(|registry| registry.about.is_some())
     }
 }
 
-impl Iterator for Lines {
-    type Item = Result<SourceLine, NamesError>;
+impl Iterator for AuditSourceLines {
+    type Item = Result<AuditSourceLine, NameListError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(list) = &mut self.list {
             if let Some(line) = list.next() {
                 return Some(line.map(|line| self.of_list(line)));
             }
-            self.before = list.lines();
+            self.before = list.line_count();
             self.list = None;
         }
         self.of_registry().map(Ok)
@@ -136,12 +136,12 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), list).unwrap();
         let list = Some(names::open(file.path()).unwrap());
-        let sources = Sources { list, registry: Some(Registry::of_names(registry)) };
-        let seen = |asked: SourceLine| {
+        let sources = AuditSources { list, registry: Some(RegistryNameList::of_names(registry)) };
+        let seen = |asked: AuditSourceLine| {
             let listed = asked.listed.expect("there is a registry");
             (asked.line.number(), listed.entry, listed.in_list)
         };
-        Lines::of(sources).map(|asked| seen(asked.unwrap())).collect()
+        AuditSourceLines::from_sources(sources).map(|asked| seen(asked.unwrap())).collect()
     }
 
     #[test]
@@ -151,13 +151,13 @@ mod tests {
         names.push("A7.eth");
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), names.join("\n")).unwrap();
-        let listed = || Sources { list: Some(names::open(file.path()).unwrap()), registry: None };
-        let of_registry = || Sources { list: None, registry: Some(Registry::of_names(&names)) };
-        let left = |held| [listed(), of_registry()].map(|sources| sources.left(held));
+        let listed = || AuditSources { list: Some(names::open(file.path()).unwrap()), registry: None };
+        let of_registry = || AuditSources { list: None, registry: Some(RegistryNameList::of_names(&names)) };
+        let left = |held| [listed(), of_registry()].map(|sources| sources.remaining_names(held));
         assert_eq!(left(0), [Some(40); 2], "fresh");
         assert_eq!(left(15), [Some(25); 2], "gone on with");
-        let both = Sources { registry: Some(Registry::of_names(&names)), ..listed() };
-        assert_eq!(both.left(0), None, "what they share is not known");
+        let both = AuditSources { registry: Some(RegistryNameList::of_names(&names)), ..listed() };
+        assert_eq!(both.remaining_names(0), None, "what they share is not known");
     }
 
     #[test]

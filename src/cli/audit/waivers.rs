@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use clresolve_audit::Waiver;
 use clresolve_audit::waiver::MAX_WAIVERS;
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::cli::input::{self, shown};
+use crate::cli::input::{self, escaped_path};
 
 /// Maximum file size in bytes, enough for [`MAX_WAIVERS`] waivers with the longest values.
 const MAX_BYTES: usize = 2 << 20;
@@ -20,7 +20,7 @@ const MAX_MESSAGE_CHARACTERS: usize = 300;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WaiverFile {
+struct WaiversDocument {
     #[serde(default)]
     waiver: Vec<Spanned<Waiver>>,
 }
@@ -30,18 +30,20 @@ struct WaiverFile {
 /// # Errors
 /// If the file cannot be read or parsed, or has two waivers for one finding. The error names the first wrong line.
 pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Waiver>> {
-    let bytes = input::read(file, MAX_BYTES)?;
+    let bytes = input::read_file_or_stdin(file, MAX_BYTES)?;
     if bytes.len() > MAX_BYTES {
-        bail!("{} has more than {MAX_BYTES} bytes", shown(file));
+        bail!("{} has more than {MAX_BYTES} bytes", escaped_path(file));
     }
-    let text = std::str::from_utf8(&bytes).with_context(|| format!("{} is not UTF-8", shown(file)))?;
-    parse(text).with_context(|| shown(file))
+    let text = std::str::from_utf8(&bytes).with_context(|| format!("{} is not UTF-8", escaped_path(file)))?;
+    parse(text).with_context(|| escaped_path(file))
 }
 
 fn parse(text: &str) -> anyhow::Result<Vec<Waiver>> {
-    let WaiverFile { waiver: waivers } = match toml::from_str(text) {
+    let WaiversDocument { waiver: waivers } = match toml::from_str(text) {
         Ok(file) => file,
-        Err(error) => bail!("line {}: {}", line(text, error.span().map_or(0, |span| span.start)), message(&error)),
+        Err(error) => {
+            bail!("line {}: {}", line_number_at(text, error.span().map_or(0, |span| span.start)), message(&error))
+        }
     };
     if waivers.len() > MAX_WAIVERS {
         bail!("{} waivers are more than {MAX_WAIVERS}", waivers.len());
@@ -50,7 +52,7 @@ fn parse(text: &str) -> anyhow::Result<Vec<Waiver>> {
     for waiver in &waivers {
         let Waiver { name, code, place, observed, .. } = waiver.get_ref();
         if !findings.insert((name.as_str(), *code, place, observed)) {
-            let line = line(text, waiver.span().start);
+            let line = line_number_at(text, waiver.span().start);
             bail!("line {line}: an earlier waiver has the same name, code, where and observed value");
         }
     }
@@ -58,13 +60,13 @@ fn parse(text: &str) -> anyhow::Result<Vec<Waiver>> {
 }
 
 /// The number of the line with the byte at `offset`.
-fn line(text: &str, offset: usize) -> usize {
+fn line_number_at(text: &str, offset: usize) -> usize {
     let at = offset.min(text.len());
     text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 fn message(error: &toml::de::Error) -> String {
-    Foreign::new(error.message()).at_most(MAX_MESSAGE_CHARACTERS).to_string()
+    UntrustedText::new(error.message()).with_limit(MAX_MESSAGE_CHARACTERS).to_string()
 }
 
 #[cfg(test)]

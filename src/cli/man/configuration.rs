@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-use super::keys::{Documented, documented_in};
+use super::keys::{ConfigKeyDocumentation, parse_documented_keys};
 
 /// The file that documents every key.
 const FILE: &str = include_str!("../../../deploy/config.prod.toml");
@@ -29,8 +29,8 @@ const VARIABLES: [(&str, &str); 3] = [
 ];
 
 /// Renders clresolve.toml(5). `source` and `manual` are part of its title.
-pub(super) fn page(source: &str, manual: &str) -> String {
-    let keys = documented_in(FILE);
+pub(super) fn render_page(source: &str, manual: &str) -> String {
+    let keys = parse_documented_keys(FILE);
     let mut page = Roff::new();
     page.control("TH", ["clresolve.toml", "5", "\"\"", source, manual]);
     page.control("SH", ["NAME"]);
@@ -48,7 +48,7 @@ pub(super) fn page(source: &str, manual: &str) -> String {
         }
     }
     for table in tables {
-        let of_table: Vec<&Documented> = keys.iter().filter(|key| key.table == table).collect();
+        let of_table: Vec<&ConfigKeyDocumentation> = keys.iter().filter(|key| key.table == table).collect();
         add_table(&mut page, table, &of_table);
     }
     page.control("SH", ["FILES"]);
@@ -58,7 +58,7 @@ pub(super) fn page(source: &str, manual: &str) -> String {
     page.render()
 }
 
-fn add_table(page: &mut Roff, table: &str, keys: &[&Documented]) {
+fn add_table(page: &mut Roff, table: &str, keys: &[&ConfigKeyDocumentation]) {
     page.control("SS", [if table.is_empty() { "Top level" } else { table }]);
     // The key of a list describes its tables.
     let about = keys.first().filter(|key| !key.is_of_a_list()).map_or("", |key| key.about_table.as_str());
@@ -68,16 +68,16 @@ fn add_table(page: &mut Roff, table: &str, keys: &[&Documented]) {
     for key in keys.iter().filter(|key| !key.meaning.is_empty()) {
         page.control("TP", []);
         page.text([bold(key.key.as_str())]);
-        page.text(explained(key));
+        page.text(describe_key(key));
     }
 }
 
 /// Meaning, default and other names of a key.
-fn explained(key: &Documented) -> Vec<Inline> {
+fn describe_key(key: &ConfigKeyDocumentation) -> Vec<Inline> {
     let (label, value) = if key.is_of_a_list() || key.note.none {
         (" Example: ", key.value.as_str())
     } else {
-        (" Default: ", key.default())
+        (" Default: ", key.default_value())
     };
     let mut text = vec![roman(key.meaning.as_str()), roman(label), italic(value), roman(".")];
     for (label, name) in [(" Flag: ", &key.note.flag), (" Environment: ", &key.note.variable)] {
@@ -90,8 +90,8 @@ fn explained(key: &Documented) -> Vec<Inline> {
 
 /// The environment, as a section of a help text.
 pub(super) fn environment() -> String {
-    let keys = documented_in(FILE);
-    let of_key = |key: &Documented| Some((key.note.variable.clone()?, format!("the key `{}`", key.path())));
+    let keys = parse_documented_keys(FILE);
+    let of_key = |key: &ConfigKeyDocumentation| Some((key.note.variable.clone()?, format!("the key `{}`", key.path())));
     let variables = VARIABLES.map(|(name, meaning)| (name.to_owned(), meaning.to_owned()));
     let mut text = "Environment:\n".to_owned();
     for (name, meaning) in keys.iter().filter_map(of_key).chain(variables) {

@@ -2,7 +2,7 @@
 //! it uses nothing of the crate.
 
 #[derive(Debug)]
-pub(crate) struct Documented {
+pub(crate) struct ConfigKeyDocumentation {
     /// The table that the key is in, with its brackets; empty at the top.
     pub(crate) table: String,
     pub(crate) key: String,
@@ -13,12 +13,12 @@ pub(crate) struct Documented {
     pub(crate) meaning: String,
     /// The comment above its table.
     pub(crate) about_table: String,
-    pub(crate) note: Note,
+    pub(crate) note: ConfigKeyNote,
 }
 
 /// The line `#: --flag, VARIABLE, default VALUE` above a key; `none by default` may replace the default.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Note {
+pub(crate) struct ConfigKeyNote {
     pub(crate) flag: Option<String>,
     pub(crate) variable: Option<String>,
     pub(crate) default: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Note {
     pub(crate) none: bool,
 }
 
-impl Note {
+impl ConfigKeyNote {
     fn parse(text: &str) -> Self {
         let (names, default) = match text.split_once("default ") {
             Some((names, default)) => (names, Some(default.to_owned())),
@@ -45,7 +45,7 @@ impl Note {
     }
 }
 
-impl Documented {
+impl ConfigKeyDocumentation {
     /// Whether it is a key of an element of a list, which has an example and no default.
     pub(crate) fn is_of_a_list(&self) -> bool {
         self.table.starts_with("[[")
@@ -56,7 +56,7 @@ impl Documented {
         if table.is_empty() { self.key.clone() } else { format!("{table}.{}", self.key) }
     }
 
-    pub(crate) fn default(&self) -> &str {
+    pub(crate) fn default_value(&self) -> &str {
         match &self.note.default {
             Some(default) => default,
             None => {
@@ -68,13 +68,13 @@ impl Documented {
 }
 
 /// The keys in the order of the file. A list of tables (`[[rpc]]`) is also a key, whose note precedes it.
-pub(crate) fn documented_in(file: &str) -> Vec<Documented> {
-    let mut keys: Vec<Documented> = Vec::new();
+pub(crate) fn parse_documented_keys(file: &str) -> Vec<ConfigKeyDocumentation> {
+    let mut keys: Vec<ConfigKeyDocumentation> = Vec::new();
     let (mut table, mut about_table, mut meaning, mut note) =
-        (String::new(), String::new(), String::new(), Note::default());
+        (String::new(), String::new(), String::new(), ConfigKeyNote::default());
     for line in file.lines() {
         if let Some(names) = line.strip_prefix("#: ") {
-            note = Note::parse(names);
+            note = ConfigKeyNote::parse(names);
             continue;
         }
         let (line, set) = line.strip_prefix("# ").map_or((line, true), |rest| (rest, false));
@@ -87,10 +87,18 @@ pub(crate) fn documented_in(file: &str) -> Vec<Documented> {
             if line.starts_with("[[") && first {
                 let (note, meaning) = (std::mem::take(&mut note), about_table.clone());
                 let (table, about_table) = (String::new(), String::new());
-                keys.push(Documented { table, key, value: "[]".to_owned(), set: false, meaning, about_table, note });
+                keys.push(ConfigKeyDocumentation {
+                    table,
+                    key,
+                    value: "[]".to_owned(),
+                    set: false,
+                    meaning,
+                    about_table,
+                    note,
+                });
             }
         } else if let Some((key, value)) = line.split_once(" = ").filter(|(key, _)| is_word(key)) {
-            keys.push(Documented {
+            keys.push(ConfigKeyDocumentation {
                 table: table.clone(),
                 key: key.to_owned(),
                 value: value.to_owned(),

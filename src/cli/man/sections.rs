@@ -12,14 +12,14 @@ const SECTIONS: [(&str, &str); 5] = [
 ];
 
 /// Lines without an empty line between them.
-struct Block<'t> {
+struct HelpParagraph<'t> {
     /// The heading of the section; `None` for the rest of the description.
     heading: Option<&'static str>,
     lines: Vec<&'t str>,
 }
 
-fn blocks(text: &str) -> Vec<Block<'_>> {
-    let mut blocks: Vec<Block<'_>> = Vec::new();
+fn split_paragraphs(text: &str) -> Vec<HelpParagraph<'_>> {
+    let mut blocks: Vec<HelpParagraph<'_>> = Vec::new();
     let mut is_after_gap = true;
     for line in text.lines() {
         if line.trim().is_empty() {
@@ -30,10 +30,10 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
         match (begun, blocks.last_mut()) {
             (Some((heading, rest)), _) => {
                 let lines = Some(rest).filter(|rest| !rest.is_empty()).into_iter().collect();
-                blocks.push(Block { heading: Some(heading), lines });
+                blocks.push(HelpParagraph { heading: Some(heading), lines });
             }
             (None, Some(block)) if !is_after_gap => block.lines.push(line),
-            (None, _) => blocks.push(Block { heading: None, lines: vec![line] }),
+            (None, _) => blocks.push(HelpParagraph { heading: None, lines: vec![line] }),
         }
         is_after_gap = false;
     }
@@ -43,7 +43,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 /// The paragraphs of `text` that belong to the description.
 pub(super) fn description(text: &str) -> Roff {
     let mut page = Roff::new();
-    for block in blocks(text).iter().filter(|block| block.heading.is_none()) {
+    for block in split_paragraphs(text).iter().filter(|block| block.heading.is_none()) {
         page.control("PP", []);
         add_lines(&mut page, &block.lines);
     }
@@ -52,7 +52,7 @@ pub(super) fn description(text: &str) -> Roff {
 
 pub(super) fn sections(text: &str) -> Roff {
     let mut page = Roff::new();
-    let blocks = blocks(text);
+    let blocks = split_paragraphs(text);
     for (_, heading) in SECTIONS {
         for block in blocks.iter().filter(|block| block.heading == Some(heading)) {
             page.control("SH", [heading]);
@@ -69,16 +69,16 @@ fn add_lines(page: &mut Roff, lines: &[&str]) {
         let indented = line.strip_prefix("  ");
         if indented.is_some() != is_verbatim {
             is_verbatim = indented.is_some();
-            switch(page, is_verbatim);
+            switch_verbatim(page, is_verbatim);
         }
         page.text([roman(indented.unwrap_or(line))]);
     }
     if is_verbatim {
-        switch(page, false);
+        switch_verbatim(page, false);
     }
 }
 
-fn switch(page: &mut Roff, to_verbatim: bool) {
+fn switch_verbatim(page: &mut Roff, to_verbatim: bool) {
     if to_verbatim {
         page.control("RS", ["4"]);
         page.control("nf", []);

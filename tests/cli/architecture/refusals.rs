@@ -55,8 +55,8 @@ impl Named {
     }
 }
 
-/// What is amiss with the refusals in sources, which are given by crate: one that no test names, and an exception that is
-/// none. Where two crates have enums of one name, each asserts its own.
+/// What is amiss with the refusals in sources, which are given by crate: one that no test names, and an exception that
+/// is none. Where two crates have enums of one name, each asserts its own.
 pub(crate) fn amiss(sources: &[(&str, &syn::File)], tests: &BTreeMap<&str, Named>) -> BTreeSet<String> {
     let enums = sources.iter().flat_map(|(krate, file)| refusals(file).into_iter().map(move |found| (*krate, found)));
     let enums: Vec<_> = enums.collect();

@@ -1,5 +1,6 @@
 //! What the library offers, read from the sources: each name that a public module exports, followed through `pub use`
-//! into the other crates of the workspace. What is hidden from its documentation, or only `unstable` opens, is left out.
+//! into the other crates of the workspace. What is hidden from its documentation, or only `unstable` opens, is left
+//! out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,8 +39,8 @@ pub(crate) fn lines(modules: &Modules) -> Vec<String> {
     lines.into_iter().collect()
 }
 
-/// Where the name at a path of the library is defined: the module, and the path within it; a path of another crate as it
-/// is written.
+/// Where the name at a path of the library is defined: the module, and the path within it; a path of another crate as
+/// it is written.
 pub(crate) fn origin(modules: &Modules, path: &str) -> (String, Vec<String>) {
     let path: Vec<String> = path.split("::").map(str::to_owned).collect();
     defined(modules, (LIBRARY.to_owned(), Vec::new()), &path)

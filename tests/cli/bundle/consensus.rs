@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 use clresolve_bundle::TrustAnchors;
-use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
+use clresolve_bundle::purchase::{PurchaseBundle, PurchaseDocuments, PurchaseEvidence};
 use clresolve_messages::receipt::judge::ReceiptSigner;
 
 use super::*;
@@ -20,7 +20,7 @@ static CONSENSUS: LazyLock<(Value, B256)> = LazyLock::new(|| {
         config.chain.proof = Some(ProofDemand::ConsensusProof);
         let checkpoint = config.beacon.checkpoint.expect("the sandbox has a beacon chain");
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
-        let bundle = resolver.export(&Question::new(RAW)).await.expect("it is exported");
+        let bundle = resolver.export(&NameQuestion::new(RAW)).await.expect("it is exported");
         (bundle.bundle().to_json(), checkpoint)
     })
 });
@@ -39,7 +39,7 @@ fn from(checkpoint: Option<B256>) -> TrustAnchors<'static> {
 }
 
 fn class_of(bundle: Value, anchors: TrustAnchors<'_>) -> &'static str {
-    let read = Bundle::read(&resealed(bundle)).expect("it has the form of a bundle");
+    let read = ResolutionBundle::read(&resealed(bundle)).expect("it has the form of a bundle");
     let judged = read.judge(anchors).map(drop);
     let error = read.verify(anchors).map(drop).expect_err("not verified");
     assert_eq!(judged, Err(error.clone()), "a forger who writes the verdict gets no further");
@@ -48,12 +48,12 @@ fn class_of(bundle: Value, anchors: TrustAnchors<'_>) -> &'static str {
 
 #[test]
 fn bundle_verifies_from_the_checkpoint_of_its_reader() {
-    let bundle = Bundle::read(&bytes(consensus())).expect("a bundle");
+    let bundle = ResolutionBundle::read(&bytes(consensus())).expect("a bundle");
     let verified = bundle.verify(anchors()).expect("it verifies");
     let verdict = verified.replay.verdict();
-    assert_eq!(verdict.state, State::Trusted);
+    assert_eq!(verdict.state, TrustState::Trusted);
     let proof = verdict.anchor.as_ref().expect("a trusted verdict has an anchor").proof;
-    assert_eq!((proof.grade, proof.asked, proof.agreed), (Grade::ConsensusProof, 0, 0));
+    assert_eq!((proof.grade, proof.asked, proof.agreed), (ProofGrade::ConsensusProof, 0, 0));
     let starts = |clauses: &[String], what: &str| clauses.iter().any(|clause| clause.starts_with(what));
     assert!(starts(&verified.proven, "block: the validators of chain eip155:31337"), "{:?}", verified.proven);
     assert!(!starts(&verified.attested, "header:"), "{:?}", verified.attested);
@@ -119,7 +119,7 @@ fn each_byte_of_the_light_clients_proof_counts() {
             changed[position] ^= 1 << (position % 8);
             let mut bundle = consensus().clone();
             *bundle.pointer_mut(&place).expect("a part") = json!(alloy_primitives::hex::encode_prefixed(changed));
-            let read = Bundle::read(&resealed(bundle)).expect("it has the form of a bundle");
+            let read = ResolutionBundle::read(&resealed(bundle)).expect("it has the form of a bundle");
             if let Ok(verified) = read.verify(anchors()) {
                 assert_eq!(verified.replay.verdict().id, genuine, "{part}, byte {position}");
                 without_meaning.push((part.clone(), position));
@@ -133,11 +133,11 @@ fn each_byte_of_the_light_clients_proof_counts() {
 
 #[test]
 fn purchase_around_the_bundle_needs_the_checkpoint_too() {
-    let bundle = Bundle::read(&bytes(consensus())).expect("a bundle");
+    let bundle = ResolutionBundle::read(&bytes(consensus())).expect("a bundle");
     let agent = bundle.verify(anchors()).expect("it verifies");
-    let sample = Sandbox::receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
-    let papers = Papers { receipt: sample.text.as_bytes().to_vec(), ..Papers::default() };
-    let key = SigningKey::generate().expect("randomness").public().clone();
+    let sample = Sandbox::sample_receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
+    let papers = PurchaseDocuments { receipt: sample.text.as_bytes().to_vec(), ..PurchaseDocuments::default() };
+    let key = Ed25519SigningKey::generate().expect("randomness").public_key().clone();
     let signer = ReceiptSigner {
         name: EnsName::parse("runtime.sandbox.eth").expect("a name"),
         key: Ok(key),
@@ -146,7 +146,7 @@ fn purchase_around_the_bundle_needs_the_checkpoint_too() {
         block: 1,
         lent: Vec::new(),
     };
-    let evidence = Evidence { signer: Some(signer), transaction: None, at: agent.made_at };
+    let evidence = PurchaseEvidence { signer: Some(signer), transaction: None, at: agent.made_at };
     let (purchase, _) = PurchaseBundle::pack(bundle, &agent, &papers, evidence).expect("it is consistent");
     let purchase = purchase.to_json().to_string();
     let read = PurchaseBundle::read(purchase.as_bytes()).expect("a purchase");

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_cards::ledger::{Lambda, Ledger, LedgerError, MAX_AGENTS, Metadata, Projection};
+use clresolve_cards::ledger::{AgentMetrics, DecayRate, LedgerMetrics, MAX_AGENTS, PacrLedger, PacrLedgerError};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -42,32 +42,32 @@ fn by(agent: &str) -> Vec<u8> {
     json!({"agent_id": agent}).to_string().into_bytes()
 }
 
-fn read(records: &[Value]) -> Result<Ledger, LedgerError> {
-    let mut ledger = Ledger::default();
+fn read(records: &[Value]) -> Result<PacrLedger, PacrLedgerError> {
+    let mut ledger = PacrLedger::default();
     for record in records {
         ledger.push(record.to_string().as_bytes())?;
     }
     Ok(ledger)
 }
 
-fn project(records: &[Value]) -> Projection {
+fn project(records: &[Value]) -> LedgerMetrics {
     let at = Timestamp::from_millisecond(NOW as i64).expect("a moment");
     let lambda = LAMBDA.parse().expect("a number");
-    read(records).expect("a ledger").project(at, lambda).expect("few links")
+    read(records).expect("a ledger").compute_metrics(at, lambda).expect("few links")
 }
 
-fn of(projection: &Projection, agent: &str) -> Metadata {
+fn of(projection: &LedgerMetrics, agent: &str) -> AgentMetrics {
     let found = projection.agents.iter().find(|known| known.agent_id.as_str() == agent);
     found.unwrap_or_else(|| panic!("{agent} is not in {projection:#?}")).metadata
 }
 
 #[test]
 fn the_example_is_a_ledger() {
-    let mut ledger = Ledger::default();
+    let mut ledger = PacrLedger::default();
     for line in include_str!("../../../examples/ledger.jsonl").lines() {
         ledger.push(line.as_bytes()).expect("a record");
     }
-    let agents = ledger.project(Timestamp::now(), LAMBDA.parse().expect("a number")).expect("few links").agents;
+    let agents = ledger.compute_metrics(Timestamp::now(), LAMBDA.parse().expect("a number")).expect("few links").agents;
     assert_eq!(agents.len(), 2);
 }
 
@@ -146,12 +146,12 @@ fn a_ulid_and_its_hexadecimal_form_are_the_same_identity() {
     // The example of the ULID specification: 01ARYZ6S41 is 1469918176385 ms.
     let (ulid, hex) = ("01ARYZ6S410000000000000000", id(1_469_918_176_385, 0));
     let refused = read(&[record(ulid, &[], &by(A), 1.0, 1.0), record(&hex, &[], &by(A), 1.0, 1.0)]);
-    assert_eq!(refused.expect_err("the same"), LedgerError::Duplicate { line: 2, first: 1 });
+    assert_eq!(refused.expect_err("the same"), PacrLedgerError::Duplicate { line: 2, first: 1 });
 }
 
 fn detail(record: &Value) -> String {
     match read(&[chain()[0].clone(), record.clone()]) {
-        Err(LedgerError::Malformed { line: 2, detail }) => detail,
+        Err(PacrLedgerError::Malformed { line: 2, detail }) => detail,
         other => panic!("{record}: {other:?}"),
     }
 }
@@ -187,7 +187,7 @@ fn a_line_that_is_no_record_is_refused_with_its_place() {
         let found = detail(&with(pointer, value));
         assert!(found.starts_with(expected), "{pointer}: {found}");
     }
-    let mut ledger = Ledger::default();
+    let mut ledger = PacrLedger::default();
     for (line, expected) in [
         ("", None),
         ("{", Some("line 2: column 1: EOF while parsing an object; each line of a ledger is one whole record")),
@@ -206,7 +206,7 @@ fn links_without_end_are_refused() {
     // So many agents, and in the last records each of half of them is caused by every other: too many to follow.
     const AGENTS: u64 = 600;
     let agent = |number: u64| format!("01HZQK3P8EMXR9V7T5N2W4{number:04}");
-    let mut ledger = Ledger::default();
+    let mut ledger = PacrLedger::default();
     let first: Vec<String> = (0..AGENTS).map(|number| id(NOW - 2000, number)).collect();
     for (number, id) in (0..).zip(&first) {
         let line = record(id, &[], &by(&agent(number)), 1.0, 1.0).to_string();
@@ -218,18 +218,18 @@ fn links_without_end_are_refused() {
         ledger.push(line.as_bytes()).expect("a record");
     }
     let at = Timestamp::from_millisecond(NOW as i64).expect("a moment");
-    assert_eq!(ledger.project(at, Lambda::default()), Err(LedgerError::TooManyLinks { agents: 600 }));
+    assert_eq!(ledger.compute_metrics(at, DecayRate::default()), Err(PacrLedgerError::TooManyLinks { agents: 600 }));
 }
 
 #[test]
 fn agents_without_end_are_refused() {
-    let mut ledger = Ledger::default();
+    let mut ledger = PacrLedger::default();
     let mut push = |number: usize| {
         let agent = by(&format!("01HZQK3P8EMXR9V7T5N2{number:06}"));
         ledger.push(record(&id(NOW, number as u64), &[], &agent, 1.0, 1.0).to_string().as_bytes())
     };
     assert!((0..MAX_AGENTS).all(|number| push(number).is_ok()));
-    let refused = LedgerError::TooMany { line: MAX_AGENTS + 1, what: "agents", limit: MAX_AGENTS };
+    let refused = PacrLedgerError::TooMany { line: MAX_AGENTS + 1, what: "agents", limit: MAX_AGENTS };
     assert_eq!(push(MAX_AGENTS), Err(refused));
 }
 
@@ -280,7 +280,7 @@ proptest! {
 
     #[test]
     fn no_line_panics(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = Ledger::default().push(&line);
+        let _ = PacrLedger::default().push(&line);
     }
 }
 

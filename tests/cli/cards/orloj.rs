@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use clresolve_cards::generate::{Cards, GenerateError, MAX_BYTES, SourceFile, SourceLine};
-use clresolve_cards::system::{CardSystem, Detection, Rules, detect};
-use clresolve_core::reason::{Code, Effect};
+use clresolve_cards::generate::{CardGenerationError, GeneratedCards, MAX_BYTES, ResourceFile, ResourcePosition};
+use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
+use clresolve_core::reason::{ReasonCode, ReasonEffect};
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{Config, Layer};
+use clresolve_resolver::config::{Config, ConfigLayer};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_server::http::{self, ServeError, Server, SystemsError};
-use clresolve_verdict::card::Card;
-use clresolve_verdict::profile::{DEFAULT, Profiles};
+use clresolve_server::http::{self, HttpDaemon, ServeError, SystemCardError};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -63,13 +63,13 @@ spec: {type: http, input_schema: {}, description: ''}
 const INTERNAL: &str =
     "---\napiVersion: orloj.dev/v1\nkind: AgentSystem\nmetadata: {name: cellar}\nspec: {agents: []}\n";
 
-fn made(text: &str) -> Result<Cards, GenerateError> {
-    Cards::read(&[SourceFile { file: "o.yaml", bytes: text.as_bytes() }], None)
+fn made(text: &str) -> Result<GeneratedCards, CardGenerationError> {
+    GeneratedCards::generate_cards(&[ResourceFile { file: "o.yaml", bytes: text.as_bytes() }], None)
 }
 
 fn card(text: &str) -> Value {
     let cards = made(text).unwrap_or_else(|error| panic!("{error}"));
-    cards.only().expect("one card").json().clone()
+    cards.single_card().expect("one card").json().clone()
 }
 
 fn changed(from: &str, to: &str) -> String {
@@ -155,13 +155,13 @@ fn the_published_example_comes_out_of_its_resources() {
 
 #[test]
 fn generated_cards_pass_the_rules_for_such_cards() {
-    let profiles = Profiles::builtin();
+    let profiles = ConformanceProfiles::builtin();
     let profile = profiles.get(DEFAULT).expect("built in");
     for text in [LIBRARY.to_owned(), changed(", protocolVersion: '0.2'", ""), changed("[bearer]", "[]")] {
-        let made = Card::parse(card(&text).to_string().as_bytes()).expect("a card");
-        assert_eq!(detect(&made), Detection::One(CardSystem::Orloj));
-        let found = CardSystem::Orloj.check(&made, &Rules::of(&profile));
-        assert!(found.iter().all(|reason| reason.effect != Effect::Fail), "{found:#?}");
+        let made = AgentCard::parse(card(&text).to_string().as_bytes()).expect("a card");
+        assert_eq!(detect(&made), CardSystemDetection::One(CardSystem::Orloj));
+        let found = CardSystem::Orloj.check(&made, &CardRules::from_profile(&profile));
+        assert!(found.iter().all(|reason| reason.effect != ReasonEffect::Fail), "{found:#?}");
     }
 }
 
@@ -169,8 +169,8 @@ fn generated_cards_pass_the_rules_for_such_cards() {
 fn no_card_is_made_that_the_rules_for_such_cards_refuse() {
     let text = changed("https://orloj.example/", "https://orloj.example/%zz");
     match made(&text) {
-        Err(GenerateError::Invalidated { place, system, reason }) => {
-            assert_eq!((system.as_str(), reason.code, place.line), ("library", Code::OrUrlMalformed, 9));
+        Err(CardGenerationError::Invalidated { place, system, reason }) => {
+            assert_eq!((system.as_str(), reason.code, place.line), ("library", ReasonCode::OrUrlMalformed, 9));
             assert_eq!(reason.place.as_deref(), Some("/url"));
         }
         other => panic!("{other:?}"),
@@ -203,7 +203,7 @@ fn or_3_the_url_ends_in_the_name_and_the_namespace() {
         "o.yaml, line 1: a2a.publicBaseURL: expected a URL such as https://agent.example, without user info, query or fragment"
     );
     let unknown = made(&changed("publicBaseURL: 'https://orloj.example/', ", "")).map(|_| ());
-    assert_eq!(unknown, Err(GenerateError::BaseUrlMissing));
+    assert_eq!(unknown, Err(CardGenerationError::BaseUrlMissing));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn or_7_what_looks_like_a_credential_is_refused_and_not_repeated() {
         ),
     ] {
         match made(&text) {
-            Err(GenerateError::Secret { place, system, pointer: found, what }) => {
+            Err(CardGenerationError::Secret { place, system, pointer: found, what }) => {
                 assert_eq!((system.as_str(), found.as_str(), place.line), ("library", pointer, 9));
                 assert!(!what.contains("4eC39"), "{what}");
             }
@@ -250,16 +250,16 @@ fn or_9_and_or_10_what_a_tool_does_not_say_is_left_out() {
         let text = changed("{type: http, input_schema: {}, description: ''}", spec);
         assert_eq!(card(&text)["skills"][1], json!({"id": "lend", "name": "lend"}));
         let cards = made(&text).expect("cards");
-        let notes = cards.only().expect("one").notes();
+        let notes = cards.single_card().expect("one").notes();
         assert_eq!(
             notes,
             ["the card of library: the Tool lend has no spec.description, so the skill has no description"]
         );
     }
     let unknown = made(&changed("[find, lend, find]", "[find, lend, burn]")).expect("cards");
-    assert_eq!(unknown.only().expect("one").json()["skills"].as_array().map(Vec::len), Some(2));
+    assert_eq!(unknown.single_card().expect("one").json()["skills"].as_array().map(Vec::len), Some(2));
     let note = "the card of library: o.yaml, line 21: the Tool burn is in no document, so the card has no skill for it";
-    assert!(unknown.only().expect("one").notes().contains(&note.to_owned()));
+    assert!(unknown.single_card().expect("one").notes().contains(&note.to_owned()));
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn a_scheme_that_a2a_1_cannot_write_is_never_taken_for_none() {
     let of = |schemes: &str| {
         let text = changed("protocolVersion: '0.2'", "protocolVersion: '1.0'").replacen("[bearer]", schemes, 1);
         let cards = made(&text).expect("cards");
-        let made = cards.only().expect("one");
+        let made = cards.single_card().expect("one");
         let note = made.notes().iter().find(|note| note.contains("A2A 1.0")).cloned().unwrap_or_default();
         (made.json().clone(), note)
     };
@@ -361,7 +361,7 @@ fn descriptions_fall_back_to_the_agents_word_and_then_to_its_prompt() {
     assert!(excerpt.starts_with("Two lines. üü") && excerpt.ends_with("ü…") && excerpt.len() <= 200, "{excerpt}");
     let nothing = bare.replace("  prompt: You know every shelf.\n", "");
     assert_eq!(card(&nothing).get("description"), None);
-    let notes = made(&nothing).expect("cards").only().expect("one").notes()[0].clone();
+    let notes = made(&nothing).expect("cards").single_card().expect("one").notes()[0].clone();
     assert_eq!(
         notes,
         "the card of library: it has no description; annotate the AgentSystem with orloj.dev/description"
@@ -370,8 +370,8 @@ fn descriptions_fall_back_to_the_agents_word_and_then_to_its_prompt() {
 
 #[test]
 fn errors_name_the_line_and_what_to_do() {
-    let missing = GenerateError::AgentMissing {
-        place: SourceLine { file: "o.yaml".to_owned(), line: 13 },
+    let missing = CardGenerationError::AgentMissing {
+        place: ResourcePosition { file: "o.yaml".to_owned(), line: 13 },
         system: "library".to_owned(),
         agent: "porter".to_owned(),
     };
@@ -399,19 +399,20 @@ fn errors_name_the_line_and_what_to_do() {
         let found = refused(&text);
         assert!(found.starts_with(&format!("o.yaml, {expected}")), "{expected}: {found}");
     }
-    let place = SourceLine { file: "\u{1b}[31m.yaml".to_owned(), line: 3 };
+    let place = ResourcePosition { file: "\u{1b}[31m.yaml".to_owned(), line: 3 };
     assert_eq!(place.to_string(), "\\u{1b}[31m.yaml, line 3");
-    let bytes = Cards::read(&[SourceFile { file: "o.yaml", bytes: b"a: \xff" }], None).expect_err("no text");
-    assert_eq!(bytes, GenerateError::NotUtf8 { file: "o.yaml".to_owned(), offset: 3 });
+    let bytes = GeneratedCards::generate_cards(&[ResourceFile { file: "o.yaml", bytes: b"a: \xff" }], None)
+        .expect_err("no text");
+    assert_eq!(bytes, CardGenerationError::NotUtf8 { file: "o.yaml".to_owned(), offset: 3 });
     let deep = changed("{title: {type: string, minLength: 1}}", &format!("{}1{}", "{a: ".repeat(14), "}".repeat(14)));
-    assert!(matches!(made(&deep), Err(GenerateError::Unreadable { .. })), "{}", refused(&deep));
+    assert!(matches!(made(&deep), Err(CardGenerationError::Unreadable { .. })), "{}", refused(&deep));
     let long = vec![b' '; MAX_BYTES + 1];
     let halves = long.split_at(MAX_BYTES / 2);
     let of = |bytes: &[&[u8]]| {
-        let sources: Vec<_> = bytes.iter().map(|bytes| SourceFile { file: "o.yaml", bytes }).collect();
-        Cards::read(&sources, None).map(|_| ())
+        let sources: Vec<_> = bytes.iter().map(|bytes| ResourceFile { file: "o.yaml", bytes }).collect();
+        GeneratedCards::generate_cards(&sources, None).map(|_| ())
     };
-    assert_eq!(of(&[halves.0, halves.1]), Err(GenerateError::TooLarge { limit: MAX_BYTES }));
+    assert_eq!(of(&[halves.0, halves.1]), Err(CardGenerationError::TooLarge { limit: MAX_BYTES }));
     assert_eq!(of(&[halves.0, &halves.1[1..]]), Ok(()));
 }
 
@@ -481,11 +482,11 @@ impl Daemon {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), resources).expect("written");
         let mut config = Config::default();
-        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
         config.orloj.resources = vec![file.path().to_owned()];
         let clock = Arc::new(Stopped::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-        let server = Server::bind_with(&config, resolver).await.expect("the daemon starts");
+        let server = HttpDaemon::bind_with(&config, resolver).await.expect("the daemon starts");
         let root = format!("http://{}", server.address());
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(server.run(async move { drop(stopped.await) }));
@@ -619,8 +620,8 @@ async fn or_15_cards_follow_their_resources_and_are_not_served_past_their_freshn
 #[tokio::test(flavor = "multi_thread")]
 async fn without_resources_there_are_no_such_routes() {
     let mut config = Config::default();
-    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
-    let server = Server::bind(&config).await.expect("the daemon starts");
+    config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
+    let server = HttpDaemon::bind(&config).await.expect("the daemon starts");
     let root = format!("http://{}", server.address());
     tokio::spawn(server.run(std::future::pending()));
     for path in [ROOT, OWN] {
@@ -636,19 +637,19 @@ fn resources_that_make_no_cards_keep_the_daemon_from_starting() {
     std::fs::write(folder.path().join("o.yaml"), "kind: AgentSystem\n").expect("written");
     let config = |text: &str| {
         std::fs::write(folder.path().join("c.toml"), text).expect("written");
-        let layer = Layer::from_file(&folder.path().join("c.toml")).expect("a configuration");
-        Config::default().with([layer]).expect("a world")
+        let layer = ConfigLayer::from_file(&folder.path().join("c.toml")).expect("a configuration");
+        Config::default().with_layers([layer]).expect("a world")
     };
     let refused = |text| http::check(&config(text)).expect_err("refused");
     // Paths are taken from the folder of the configuration.
     match refused("[orloj]\nresources = [\"o.yaml\"]\n") {
-        ServeError::Systems(SystemsError::Generate(GenerateError::Invalid { place, detail })) => {
+        ServeError::Systems(SystemCardError::Generate(CardGenerationError::Invalid { place, detail })) => {
             assert_eq!((place.line, detail.as_str()), (1, "the document: apiVersion is missing; add it"));
         }
         other => panic!("{other:?}"),
     }
     match refused("[orloj]\nresources = [\"none.yaml\"]\n") {
-        error @ ServeError::Systems(SystemsError::Unreadable { .. }) => {
+        error @ ServeError::Systems(SystemCardError::Unreadable { .. }) => {
             let missing = error.to_string();
             assert!(missing.starts_with("orloj.resources: cannot read ") && missing.contains("none.yaml"), "{missing}");
         }

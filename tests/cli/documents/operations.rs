@@ -1,7 +1,7 @@
-//! What is shipped for operators against the daemon: alert rules, dashboard and `docs/run.md` name metrics and codes that
-//! exist, and each alert is explained. Image, manifests, compose file, unit and proxies have what they are for.
+//! What is shipped for operators against the daemon: alert rules, dashboard and `docs/run.md` name metrics and codes
+//! that exist, and each alert is explained. Image, manifests, compose file, unit and proxies have what they are for.
 
-use clresolve_core::reason::{Code, Refusal};
+use clresolve_core::reason::{ReasonCode, Refusal};
 use clresolve_resolver::telemetry::{FAMILIES, MetricType};
 
 use super::*;
@@ -67,7 +67,7 @@ fn rules_name_codes_that_the_gate_gives() {
     let text = read(RULES);
     let known = |code: &str| {
         code == "allow"
-            || Code::ALL.iter().any(|known| known.slug() == code)
+            || ReasonCode::ALL.iter().any(|known| known.slug() == code)
             || Refusal::ALL.iter().any(|refusal| refusal.slug() == code)
     };
     let matchers = text.split("code=").skip(1).filter_map(|rest| rest.split('"').nth(1));

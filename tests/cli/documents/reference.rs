@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use clresolve_core::reason::{Code, CodeEntry, Effect, Fixer, Refusal};
+use clresolve_core::reason::{FixerRole, ReasonCode, ReasonCodeEntry, ReasonEffect, Refusal};
 use clresolve_resolver::telemetry::{FAMILIES, MetricType};
 
 use super::*;
-use crate::support::documented_keys::{Documented, documented};
+use crate::support::documented_keys::{ConfigKeyDocumentation, documented};
 use crate::support::orloj::SYSTEM;
 
 /// Options that mean the same in every command; the page describes them once.
@@ -274,13 +274,13 @@ fn configuration() -> String {
     page
 }
 
-fn row_of_key(key: &Documented) -> [String; 3] {
+fn row_of_key(key: &ConfigKeyDocumentation) -> [String; 3] {
     let value: toml::Table = format!("v = {}", key.value).parse().expect("the value is TOML");
     let kind = match &value["v"] {
         toml::Value::String(text) if is_duration(text) => "duration",
         value => value.type_str(),
     };
-    let default = if key.is_of_a_list() || key.note.none { kind.to_owned() } else { code(key.default()) };
+    let default = if key.is_of_a_list() || key.note.none { kind.to_owned() } else { code(key.default_value()) };
     let sources = [&key.note.flag, &key.note.variable].into_iter().flatten().map(|name| format!("`{name}`"));
     let sources = sources.collect::<Vec<_>>().join(", ");
     let sources = if sources.is_empty() { sources } else { format!(" ({sources})") };
@@ -398,15 +398,17 @@ fn metrics() -> String {
 fn reasons() -> String {
     let mut page = format!("# Reason codes\n\n{}\n", wrapped(CODES));
     let mut steps = Vec::new();
-    for step in Code::ALL.iter().map(|code| code.entry().step) {
+    for step in ReasonCode::ALL.iter().map(|code| code.entry().step) {
         if !steps.contains(&step) {
             steps.push(step);
         }
     }
     for step in steps {
         let _ = write!(page, "\n## {step}\n");
-        for (effect, word) in [(Effect::Fail, "fail"), (Effect::Unknown, "unknown"), (Effect::Warn, "warn")] {
-            let entries = Code::ALL.iter().map(|code| code.entry());
+        for (effect, word) in
+            [(ReasonEffect::Fail, "fail"), (ReasonEffect::Unknown, "unknown"), (ReasonEffect::Warn, "warn")]
+        {
+            let entries = ReasonCode::ALL.iter().map(|code| code.entry());
             let entries = entries.filter(|entry| entry.step == step && entry.effect == effect);
             let items: String = entries.map(|entry| item(&meaning_of(entry))).collect();
             if !items.is_empty() {
@@ -421,12 +423,12 @@ fn reasons() -> String {
 }
 
 /// The code with who acts, and its title.
-fn meaning_of(entry: &CodeEntry) -> String {
+fn meaning_of(entry: &ReasonCodeEntry) -> String {
     let fixer = match entry.fixer {
-        Fixer::Asker => Some("caller"),
-        Fixer::Publisher => None,
-        Fixer::Operator => Some("operator"),
-        Fixer::Nobody => Some("wait"),
+        FixerRole::Asker => Some("caller"),
+        FixerRole::Publisher => None,
+        FixerRole::Operator => Some("operator"),
+        FixerRole::Nobody => Some("wait"),
     };
     let notes: Vec<&str> = fixer.into_iter().chain(entry.retryable.then_some("retry")).collect();
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };

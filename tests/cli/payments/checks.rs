@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use clresolve_payment::check::CheckRequest;
+use clresolve_payment::check::SellerCheckRequest;
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
@@ -85,7 +85,7 @@ fn text_is_a_ladder_of_evidence_and_a_conclusion() {
 fn list_has_every_seller_with_its_decision() {
     let listed = clresolve(&["check", "--sandbox", "--list", "--json"], "");
     let rows: Vec<Value> = serde_json::from_slice(&listed.stdout).expect("a list");
-    assert_eq!((listed.status.code(), rows.len()), (Some(0), Sandbox::sellers().len()));
+    assert_eq!((listed.status.code(), rows.len()), (Some(0), Sandbox::expected_sellers().len()));
     for row in &rows {
         let members: BTreeSet<&str> = row.as_object().expect("a row").keys().map(String::as_str).collect();
         assert_eq!(members, ["decision", "name", "url"].into());
@@ -95,8 +95,8 @@ fn list_has_every_seller_with_its_decision() {
     assert!(text.lines().any(|line| line.starts_with("allow ") && line.ends_with(" honest-name.eth")), "{text}");
 }
 
-/// A cold check sends the requests of a verdict on the name, or reads a registration in two round trips: its blocks, then
-/// three calls in them. A warm check of a name sends none.
+/// A cold check sends the requests of a verdict on the name, or reads a registration in two round trips: its blocks,
+/// then three calls in them. A warm check of a name sends none.
 #[tokio::test(flavor = "multi_thread")]
 async fn check_costs_a_verdict_or_the_reads_of_a_registration() {
     const OF_A_REGISTRATION: u64 = 5;
@@ -104,8 +104,8 @@ async fn check_costs_a_verdict_or_the_reads_of_a_registration() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let (resolver, _following) = confirming_once(sandbox.config()).await;
     let asked = async |url: &str, name: Option<&str>| {
-        let reply = resolver.unpaid(url, Some("{}")).await.expect("the seller answers");
-        CheckRequest { name: name.map(str::to_owned), ..CheckRequest::about_reply(url, reply) }
+        let reply = resolver.send_unpaid_request(url, Some("{}")).await.expect("the seller answers");
+        SellerCheckRequest { name: name.map(str::to_owned), ..SellerCheckRequest::about_reply(url, reply) }
     };
     let (named, registered) = (asked(NAMED, Some("honest-name.eth")).await, asked(REGISTERED, None).await);
     let requests = || {
@@ -114,18 +114,18 @@ async fn check_costs_a_verdict_or_the_reads_of_a_registration() {
     };
     // The first questions pay for what is learnt once: the first blocks of the chains.
     for request in [&named, &named, &registered] {
-        assert!(!resolver.check(request).await.abort);
+        assert!(!resolver.check_seller(request).await.abort);
     }
     let before = requests();
-    assert!(!resolver.check(&named).await.abort);
+    assert!(!resolver.check_seller(&named).await.abort);
     assert_eq!(requests(), before, "a warm check");
 
     resolver.with_empty_cache().resolve("honest-name.eth").await;
     let of_verdict = requests().0 - before.0;
     let before = requests();
-    assert!(!resolver.with_empty_cache().check(&named).await.abort);
+    assert!(!resolver.with_empty_cache().check_seller(&named).await.abort);
     assert_eq!(requests(), (before.0 + of_verdict, before.1), "a cold check of a name");
     let before = requests();
-    assert!(!resolver.with_empty_cache().check(&registered).await.abort);
+    assert!(!resolver.with_empty_cache().check_seller(&registered).await.abort);
     assert_eq!(requests(), (before.0 + OF_A_REGISTRATION, before.1), "a cold check of a registration");
 }

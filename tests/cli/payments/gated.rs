@@ -1,10 +1,10 @@
 //! The check `identity` is the gate's own decision: for every name of the sandbox, whatever the verb and the policy.
 
-use clresolve_core::reading::Grade;
-use clresolve_core::reason::{Code, Effect, Step};
-use clresolve_core::state::State;
-use clresolve_payment::DecisionRequest;
-use clresolve_payment::decision::{Check, Decision};
+use clresolve_core::reading::ProofGrade;
+use clresolve_core::reason::{ReasonCode, ReasonEffect, ResolutionStep};
+use clresolve_core::state::TrustState;
+use clresolve_payment::PaymentDecisionRequest;
+use clresolve_payment::decision::{PaymentCheck, PaymentDecision};
 use clresolve_resolver::config::Config;
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::gate::GateVerbs;
@@ -24,28 +24,28 @@ const NO_NAMES: [&str; 4] = ["nobody.eth", "", "summarizeаgent.eth", "a..eth"];
 /// What gate and decision say of a name and a verb.
 struct Said {
     gate: Result<(), &'static str>,
-    decision: Decision,
+    decision: PaymentDecision,
 }
 
 /// Both answers for every name and verb, under one configuration.
 async fn said_of_all(config: &Config) -> Vec<Said> {
     let (resolver, _following) = confirming_once(config.clone()).await;
     let honest = asked(&resolver, NAME, URL).await;
-    let names = Sandbox::expected().into_iter().map(|agent| agent.name).chain(NO_NAMES.map(str::to_owned));
+    let names = Sandbox::expected_verdicts().into_iter().map(|agent| agent.name).chain(NO_NAMES.map(str::to_owned));
     let questions: Vec<_> = names.flat_map(|name| VERBS.map(|verb| (name.clone(), verb))).collect();
     let answers = stream::iter(questions).map(|(name, verb)| {
-        let question = DecisionRequest { name: name.clone(), verb: verb.to_owned(), ..honest.clone() };
+        let question = PaymentDecisionRequest { name: name.clone(), verb: verb.to_owned(), ..honest.clone() };
         let resolver = &resolver;
-        async move { Said { gate: resolver.gate(&name, verb).await, decision: resolver.decide(&question).await } }
+        async move { Said { gate: resolver.check_gate(&name, verb).await, decision: resolver.decide(&question).await } }
     });
     answers.buffer_unordered(AT_ONCE).collect().await
 }
 
 /// The codes of a decision that are not about payments.
-fn of_identity(decision: &Decision) -> Vec<&str> {
+fn of_identity(decision: &PaymentDecision) -> Vec<&str> {
     let is_of_payment = |slug: &str| {
-        slug == Code::RecordPending.slug()
-            || Code::from_slug(slug).is_some_and(|code| code.entry().step == Step::Payment)
+        slug == ReasonCode::RecordPending.slug()
+            || ReasonCode::from_slug(slug).is_some_and(|code| code.entry().step == ResolutionStep::Payment)
     };
     decision.codes.iter().map(String::as_str).filter(|slug| !is_of_payment(slug)).collect()
 }
@@ -54,14 +54,14 @@ fn assert_the_gate_decides(Said { gate, decision }: &Said) {
     let about = format!("{} {}: {gate:?} {:?}", decision.name, decision.verb, decision.codes);
     let Err(code) = gate else {
         assert_eq!(of_identity(decision), Vec::<&str>::new(), "{about}");
-        assert!(decision.checked.contains(&Check::Identity), "{about}");
+        assert!(decision.checked.contains(&PaymentCheck::Identity), "{about}");
         return;
     };
     assert!(decision.abort, "{about}");
     assert!(decision.codes.iter().any(|slug| slug == code), "{about}");
     assert!(decision.entries.iter().all(|row| row.abort && row.codes.iter().any(|slug| slug == code)), "{about}");
-    let is_open = decision.state == State::Indeterminate;
-    assert_eq!(decision.unchecked.contains(&Check::Identity), is_open, "{about}");
+    let is_open = decision.state == TrustState::Indeterminate;
+    assert_eq!(decision.unchecked.contains(&PaymentCheck::Identity), is_open, "{about}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,7 +69,7 @@ async fn what_the_gate_says_of_any_name_and_verb_decides() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let said = said_of_all(&sandbox.config()).await;
     said.iter().for_each(assert_the_gate_decides);
-    for state in [State::Trusted, State::Untrusted, State::Indeterminate] {
+    for state in [TrustState::Trusted, TrustState::Untrusted, TrustState::Indeterminate] {
         let denied = said.iter().filter(|one| one.decision.state == state && one.gate.is_err()).count();
         assert!(denied > 0, "nothing {state} is denied");
     }
@@ -81,18 +81,20 @@ async fn what_the_gate_says_of_any_name_and_verb_decides() {
 async fn what_an_operator_denies_at_the_gate_is_not_paid() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let mut strict = sandbox.config();
-    let is_warning = |code: &&Code| code.entry().effect == Effect::Warn && code.entry().step != Step::Continuity;
-    strict.gate.deny = Code::ALL.iter().filter(is_warning).copied().collect();
+    let is_warning = |code: &&ReasonCode| {
+        code.entry().effect == ReasonEffect::Warn && code.entry().step != ResolutionStep::Continuity
+    };
+    strict.gate.deny = ReasonCode::ALL.iter().filter(is_warning).copied().collect();
     let said = said_of_all(&strict).await;
     said.iter().for_each(assert_the_gate_decides);
     let denied = |one: &&Said| {
-        let code = one.gate.err().and_then(Code::from_slug);
-        one.decision.state == State::Trusted && code.is_some_and(|code| strict.gate.deny.contains(&code))
+        let code = one.gate.err().and_then(ReasonCode::from_slug);
+        one.decision.state == TrustState::Trusted && code.is_some_and(|code| strict.gate.deny.contains(&code))
     };
     assert!(said.iter().filter(denied).count() > 0, "no warning is denied");
 
     let mut proven = sandbox.config();
-    proven.gate.min_proof = Some(Grade::StateProof);
+    proven.gate.min_proof = Some(ProofGrade::StateProof);
     let said = said_of_all(&proven).await;
     said.iter().for_each(assert_the_gate_decides);
     assert!(said.iter().all(|one| one.decision.abort), "a quorum is not enough");

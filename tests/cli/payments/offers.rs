@@ -2,13 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve_core::reason::Code;
-use clresolve_payment::DecisionRequest;
-use clresolve_payment::decision::Outcome;
-use clresolve_payment::terms::Reply;
+use clresolve_core::reason::ReasonCode;
+use clresolve_payment::PaymentDecisionRequest;
+use clresolve_payment::decision::DecisionOutcome;
+use clresolve_payment::terms::SellerHttpReply;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::CustomSandbox;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) const OWN: [u8; 32] = [1; 32];
 pub(crate) const OTHER: [u8; 32] = [2; 32];
 
 /// An agent that sells, with these records, and a name that publishes a key.
-async fn world(records: &str) -> World {
+async fn world(records: &str) -> CustomSandbox {
     let rest = format!(
         r#"
 {records}
@@ -61,7 +61,7 @@ fn own_key() -> String {
 }
 
 /// Terms that pay a new address, and an offer for exactly these, signed by `key`.
-pub(crate) fn asked(key: [u8; 32]) -> DecisionRequest {
+pub(crate) fn asked(key: [u8; 32]) -> PaymentDecisionRequest {
     let entry = json!({
         "scheme": "exact",
         "network": "eip155:31337",
@@ -78,7 +78,12 @@ pub(crate) fn asked(key: [u8; 32]) -> DecisionRequest {
         "extensions": {"offer-receipt": {"info": {"offers": [offer(key)]}}},
     });
     let headers = vec![("payment-required".to_owned(), STANDARD.encode(terms.to_string()))];
-    DecisionRequest::about_reply(NAME, "summarize", URL, Reply { status: 402, headers, body: b"{}".to_vec() })
+    PaymentDecisionRequest::about_reply(
+        NAME,
+        "summarize",
+        URL,
+        SellerHttpReply { status: 402, headers, body: b"{}".to_vec() },
+    )
 }
 
 fn offer(key: [u8; 32]) -> Value {
@@ -134,7 +139,8 @@ async fn an_offer_counts_by_the_key_that_the_name_publishes() {
     }
 }
 
-/// A key that the newest block does not repeat is about to change, and what the gate denies of names it denies of signers.
+/// A key that the newest block does not repeat is about to change, and what the gate denies of names it denies of
+/// signers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_counts_that_the_gate_would_rely_on() {
     let unproven = ["payee-mismatch", "offer-signer-unproven"];
@@ -144,7 +150,7 @@ async fn a_key_counts_that_the_gate_would_rely_on() {
     }
     let offchain = "records.\"cl.receipt.signer\" = \"offchain-signer.eth\"\n";
     assert_eq!(codes(offchain, OTHER).await, [""; 0]);
-    let denied = codes_under(offchain, OTHER, |config| config.gate.deny = vec![Code::RecordOffchain]).await;
+    let denied = codes_under(offchain, OTHER, |config| config.gate.deny = vec![ReasonCode::RecordOffchain]).await;
     assert_eq!(denied, unproven);
 }
 
@@ -167,7 +173,7 @@ async fn a_key_that_could_not_be_read_decides_nothing() {
     let world = world(&records).await;
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
     let decision = resolver.decide(&asked(OTHER)).await;
-    assert_eq!((decision.decision, decision.abort), (Outcome::Undecided, true), "{decision:#?}");
+    assert_eq!((decision.decision, decision.abort), (DecisionOutcome::Undecided, true), "{decision:#?}");
     assert_eq!(decision.codes, ["offer-signer-unproven"]);
     let [reason] = &decision.reasons[..] else { panic!("{decision:#?}") };
     assert!(reason.retryable && reason.message.ends_with("was not read."), "{reason:?}");
@@ -179,7 +185,7 @@ async fn a_key_that_could_not_be_read_decides_nothing() {
 async fn key_of_offers_is_read_once_under_a_head() {
     let world = world(&own_key()).await;
     let (resolver, _following) = confirmed(world.config()).await;
-    let other_spelling = DecisionRequest { name: NAME.to_uppercase(), ..asked(OWN) };
+    let other_spelling = PaymentDecisionRequest { name: NAME.to_uppercase(), ..asked(OWN) };
     for (question, aborts, is_read) in [
         (asked(OWN), false, true),
         (asked(OWN), false, false),

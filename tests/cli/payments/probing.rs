@@ -1,10 +1,11 @@
-//! `probe` asks sellers through the door for foreign URLs, also where the operator names the route, and follows nothing.
+//! `probe` asks sellers through the door for foreign URLs, also where the operator names the route, and follows
+//! nothing.
 
 use std::net::SocketAddr;
 
 use clresolve_resolver::config::Config;
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::CustomSandbox;
 use serde_json::{Value, json};
 
 use super::{NAME, world_with_seller};
@@ -17,7 +18,7 @@ const SELLER: &str = "seller.example";
 const OTHER: &str = "other.example";
 
 /// The world's configuration, where the agent is called at `route`.
-fn routed(world: &World, route: &str) -> Config {
+fn routed(world: &CustomSandbox, route: &str) -> Config {
     let mut config = world.config();
     config.routes = [(NAME.to_owned(), route.to_owned())].into();
     config
@@ -61,7 +62,7 @@ async fn a_route_to_a_private_address_is_not_asked() {
     }
     let dns = Everywhere::leads_to(&[ip.into()]);
     let resolver = Resolver::with_lookup(&world.config(), dns.clone()).await.expect("its configuration is good");
-    let refused = resolver.unpaid(&format!("https://{SELLER}:{PORT}/"), Some("{}")).await;
+    let refused = resolver.send_unpaid_request(&format!("https://{SELLER}:{PORT}/"), Some("{}")).await;
     assert!(refused.is_err(), "a name of a private address");
     assert_eq!((dns.asked(), canary.connections()), (1, 0));
 }

@@ -1,12 +1,12 @@
 //! What a name publishes of payments decides: each kind of route and of address record, and no changed byte of one.
 
 use alloy_primitives::Address;
-use clresolve_core::state::State;
-use clresolve_payment::DecisionRequest;
-use clresolve_payment::decision::{Decision, Outcome};
+use clresolve_core::state::TrustState;
+use clresolve_payment::PaymentDecisionRequest;
+use clresolve_payment::decision::{DecisionOutcome, PaymentDecision};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::{Sandbox, World};
-use clresolve_sandbox::spec::Spec;
+use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
+use clresolve_sandbox::spec::SandboxSpec;
 use serde_json::json;
 
 use super::{NAME, URL, asked, offers, world_of_seller, world_with_seller};
@@ -22,7 +22,7 @@ const ZERO: &str = "0x0000000000000000000000000000000000000000";
 const STRANGER: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
 
 /// What is decided about the honest seller where its agent has these records.
-async fn decided(records: &str) -> Decision {
+async fn decided(records: &str) -> PaymentDecision {
     let world = world_with_seller(records).await;
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
     resolver.decide(&asked(&resolver, NAME, URL).await).await
@@ -35,7 +35,7 @@ async fn a_record_of_ensip_26_is_a_route() {
             format!("records.\"cl.endpoint.runtime\" = \"\"\nrecords.\"agent-endpoint[{key}]\" = \"{url}\"\n")
         };
         let decision = decided(&records(URL)).await;
-        assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+        assert_eq!(decision.decision, DecisionOutcome::Allow, "{decision:#?}");
         let route = decision.route.expect("a route");
         assert_eq!((route.url().as_str(), route.source().to_string()), (URL, format!("agent-endpoint[{key}]")));
         let elsewhere = decided(&records("https://api.sandbox.example/classify/v1")).await;
@@ -96,7 +96,7 @@ async fn an_https_entry_of_the_card_is_the_route() {
         [("next-line.eth".to_owned(), vec![format!("eip155:31337:{PAYEE}").parse().expect("an account")])].into();
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
     let honest = asked(&resolver, "next-line.eth", URL).await;
-    let about = |url: &str| DecisionRequest { url: Some(url.to_owned()), ..honest.clone() };
+    let about = |url: &str| PaymentDecisionRequest { url: Some(url.to_owned()), ..honest.clone() };
     let decision = resolver.decide(&about(CARD_ROUTE)).await;
     // The sandbox's seller states a URL of its own.
     assert_eq!(decision.codes, ["resource-mismatch"], "{decision:#?}");
@@ -139,11 +139,11 @@ enum Theft {
 }
 
 impl Theft {
-    async fn asked(self, resolver: &Resolver, name: &str) -> DecisionRequest {
+    async fn asked(self, resolver: &Resolver, name: &str) -> PaymentDecisionRequest {
         match self {
             Self::Payee => asked(resolver, name, "https://api.sandbox.example/payee/summarize/v1").await,
             Self::Host => asked(resolver, name, "https://thief.sandbox.example/summarize/v1").await,
-            Self::Key => DecisionRequest { name: name.to_owned(), ..offers::asked(offers::OTHER) },
+            Self::Key => PaymentDecisionRequest { name: name.to_owned(), ..offers::asked(offers::OTHER) },
         }
     }
 }
@@ -190,11 +190,15 @@ async fn no_changed_byte_of_a_record_turns_a_denial_into_an_allowance() {
              \"trusted\"\nseller = \"{seller}\"\n{records}\n"
         );
     }
-    let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+    let world = CustomSandbox::start(&SandboxSpec::parse(&spec).expect("it is a world")).await.expect("it starts");
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
     for (number, (theft, _, records)) in cases.iter().enumerate() {
         let decision = resolver.decide(&theft.asked(&resolver, &format!("agent{number}.eth")).await).await;
-        assert_eq!((decision.state, decision.abort), (State::Trusted, true), "{theft:?}, {records}: {decision:#?}");
+        assert_eq!(
+            (decision.state, decision.abort),
+            (TrustState::Trusted, true),
+            "{theft:?}, {records}: {decision:#?}"
+        );
     }
 }
 

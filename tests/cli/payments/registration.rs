@@ -1,12 +1,12 @@
 //! Payees by ERC-8004: a wallet counts where the name vouches for the agent, the registry of that chain says so by the
 //! word of enough operators, and the agent's registration names the name back.
 
-use clresolve_payment::decision::{Decision, Outcome};
-use clresolve_resolver::config::{BlockSelector, ChainId, Config, Endpoint, ProofDemand, RegistryChain};
+use clresolve_payment::decision::{DecisionOutcome, PaymentDecision};
+use clresolve_resolver::config::{BlockSelector, ChainId, Config, ProofDemand, RegistryChainConfig, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::chain::RpcFault;
-use clresolve_sandbox::{ChainState, GatewayManners};
+use clresolve_sandbox::{IpfsGatewayBehaviour, ServedChainState};
 
 use super::{NAME, URL, asked, confirmed, neighbours, with_entry, world_with_seller};
 
@@ -18,12 +18,12 @@ fn record(agent: u64) -> String {
 }
 
 /// A world with one agent that sells and publishes no address, and its entry in the registry.
-async fn world(records: &str, entry: &str) -> World {
+async fn world(records: &str, entry: &str) -> CustomSandbox {
     world_among(records, entry, "").await
 }
 
 /// The same with other agents.
-async fn world_among(records: &str, entry: &str, others: &str) -> World {
+async fn world_among(records: &str, entry: &str, others: &str) -> CustomSandbox {
     let rest = format!(
         r#"
 addresses = {{ 31337 = "0x", 84532 = "0x" }}
@@ -39,24 +39,24 @@ fn chain() -> ChainId {
     ChainId::new(31_337).expect("it has a coin type")
 }
 
-async fn decided_by(config: &Config) -> Decision {
+async fn decided_by(config: &Config) -> PaymentDecision {
     let resolver = Resolver::new(config).await.expect("its configuration is good");
     resolver.decide(&asked(&resolver, NAME, URL).await).await
 }
 
 /// What is decided in that world under a changed configuration.
-async fn decided(world: &World, change: impl FnOnce(&mut Config)) -> Decision {
+async fn decided(world: &CustomSandbox, change: impl FnOnce(&mut Config)) -> PaymentDecision {
     let mut config = world.config();
     change(&mut config);
     decided_by(&config).await
 }
 
-fn cause(decision: &Decision) -> String {
+fn cause(decision: &PaymentDecision) -> String {
     decision.reasons.iter().filter_map(|reason| reason.observed.clone()).collect::<Vec<_>>().join("; ")
 }
 
 /// The registry under these endpoints, all of different operators.
-fn under(endpoints: Vec<Endpoint>, own: &RegistryChain) -> RegistryChain {
+fn under(endpoints: Vec<RpcEndpointConfig>, own: &RegistryChainConfig) -> RegistryChainConfig {
     let mut registry = own.clone();
     registry.endpoints = endpoints;
     registry.proof = Some(ProofDemand::Quorum);
@@ -67,7 +67,7 @@ fn under(endpoints: Vec<Endpoint>, own: &RegistryChain) -> RegistryChain {
 async fn the_wallet_of_a_registration_is_paid() {
     let world = world(&record(1), "").await;
     let decision = decided(&world, |_| {}).await;
-    assert_eq!((decision.decision, decision.abort), (Outcome::Allow, false), "{decision:#?}");
+    assert_eq!((decision.decision, decision.abort), (DecisionOutcome::Allow, false), "{decision:#?}");
     let said = "proven by agent 1 of the ERC-8004 registry on eip155:31337 at its block ";
     assert!(decision.reason.contains(said), "{}", decision.reason);
     assert!(decision.valid_until.is_some());
@@ -91,7 +91,7 @@ async fn an_entry_is_proven_whatever_stands_beside_it() {
 async fn the_registration_file_of_the_host_may_name_the_agent() {
     let world = world(&record(1), "").await;
     let decision = decided(&world, |config| registry(config).agents.clear()).await;
-    assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+    assert_eq!(decision.decision, DecisionOutcome::Allow, "{decision:#?}");
 }
 
 /// The file of the host names two agents, one of them twice. Which of two is paid is not guessed.
@@ -103,7 +103,7 @@ async fn a_name_that_vouches_for_two_agents_proves_no_wallet() {
     assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
     assert!(cause(&decision).contains("vouches for more than one agent"), "{}", cause(&decision));
     let named = decided(&both, |_| {}).await;
-    assert_eq!(named.decision, Outcome::Allow, "the operator says which: {named:#?}");
+    assert_eq!(named.decision, DecisionOutcome::Allow, "the operator says which: {named:#?}");
 }
 
 /// The agent's own registration may lie on a web host.
@@ -111,7 +111,7 @@ async fn a_name_that_vouches_for_two_agents_proves_no_wallet() {
 async fn a_registration_may_lie_on_a_host() {
     let uri = "uri = \"https://cards.sandbox.example/.well-known/agent-registration.json\"";
     let decision = decided(&world(&record(1), uri).await, |_| {}).await;
-    assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+    assert_eq!(decision.decision, DecisionOutcome::Allow, "{decision:#?}");
 }
 
 /// Or in IPFS, where it is proven by its CID. One that no gateway has is not known.
@@ -119,10 +119,10 @@ async fn a_registration_may_lie_on_a_host() {
 async fn a_registration_may_lie_in_ipfs() {
     let stored = world(&record(1), "ipfs = true").await;
     let decision = decided(&stored, |_| {}).await;
-    assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+    assert_eq!(decision.decision, DecisionOutcome::Allow, "{decision:#?}");
     let other = decided(&world(&record(1), "ipfs = true, ens = \"other.eth\"").await, |_| {}).await;
     assert!(cause(&other).contains("the agent's registration names other.eth"), "{}", cause(&other));
-    for manners in [GatewayManners::Missing, GatewayManners::Lie] {
+    for manners in [IpfsGatewayBehaviour::Missing, IpfsGatewayBehaviour::Lie] {
         let gateway = stored.gateway(manners);
         let decision = decided(&stored, |config| config.gateways = vec![gateway]).await;
         assert!(decision.abort, "{manners:?}: {decision:#?}");
@@ -179,7 +179,7 @@ async fn a_record_that_is_about_to_change_is_pending() {
 async fn the_wallet_of_a_registration_is_paid_while_an_address_is_pending() {
     let pending = "latest_addresses = { 31337 = \"0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc\" }\n";
     let decision = decided(&world(&format!("{pending}{}", record(1)), "").await, |_| {}).await;
-    assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+    assert_eq!(decision.decision, DecisionOutcome::Allow, "{decision:#?}");
     let unregistered = decided(&world(pending, "").await, |_| {}).await;
     assert_eq!(unregistered.codes, ["record-pending"], "{unregistered:#?}");
 }
@@ -190,11 +190,11 @@ async fn a_registry_that_cannot_be_asked_contradicts_nobody() {
     let stranger = "addresses = { 31337 = \"0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc\", 84532 = \"0x\" }";
     let world = world_with_seller(&format!("{stranger}\n{}erc8004 = {{ }}\n", record(1))).await;
     let asked = decided(&world, |_| {}).await;
-    assert_eq!(asked.decision, Outcome::Allow, "{asked:#?}");
-    let stopped = world.endpoint(RpcFault::None, ChainState::Stopped, true).await.expect("a port");
+    assert_eq!(asked.decision, DecisionOutcome::Allow, "{asked:#?}");
+    let stopped = world.endpoint(RpcFault::None, ServedChainState::Stopped, true).await.expect("a port");
     let decision = decided(&world, |config| registry(config).endpoints = vec![stopped]).await;
     assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
-    assert_eq!((decision.decision, decision.abort), (Outcome::Undecided, true));
+    assert_eq!((decision.decision, decision.abort), (DecisionOutcome::Undecided, true));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -212,7 +212,10 @@ async fn a_wallet_that_is_about_to_change_is_pending() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_wallet_of_somebody_else_is_a_mismatch() {
     let decision = decided(&world(&record(1), "wallet = \"stranger\"").await, |_| {}).await;
-    assert_eq!((decision.decision, decision.codes.as_slice()), (Outcome::Deny, &["payee-mismatch".to_owned()][..]));
+    assert_eq!(
+        (decision.decision, decision.codes.as_slice()),
+        (DecisionOutcome::Deny, &["payee-mismatch".to_owned()][..])
+    );
 }
 
 /// What is not configured, or not a registry, is not believed.
@@ -228,9 +231,10 @@ async fn without_a_registry_on_that_chain_nothing_is_proven() {
 #[tokio::test(flavor = "multi_thread")]
 async fn endpoints_that_disagree_about_a_wallet_prove_nothing() {
     let world = world(&record(1), "").await;
-    let honest = || world.endpoint(RpcFault::None, ChainState::Growing, false);
-    let liar = || world.endpoint(RpcFault::OtherWallets, ChainState::Growing, false);
-    let of = |endpoint: Endpoint, operator: &str| Endpoint { operator: operator.to_owned(), ..endpoint };
+    let honest = || world.endpoint(RpcFault::None, ServedChainState::Growing, false);
+    let liar = || world.endpoint(RpcFault::OtherWallets, ServedChainState::Growing, false);
+    let of =
+        |endpoint: RpcEndpointConfig, operator: &str| RpcEndpointConfig { operator: operator.to_owned(), ..endpoint };
     let (first, second) = (of(liar().await.expect("a port"), "one"), of(honest().await.expect("a port"), "two"));
     let config = world.config();
     let known = &config.chains[&chain()];
@@ -241,18 +245,18 @@ async fn endpoints_that_disagree_about_a_wallet_prove_nothing() {
     let third = of(honest().await.expect("a port"), "three");
     let outvoted = under(vec![first, second, third], known);
     let decision = decided(&world, |config| *registry(config) = outvoted).await;
-    assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+    assert_eq!(decision.decision, DecisionOutcome::Allow, "{decision:#?}");
 }
 
 /// A chain that has stopped, one stranger's word and less than the gate demands are not relied on.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_gate_would_not_rely_on_proves_no_payee() {
     let world = world(&record(1), "").await;
-    let stopped = world.endpoint(RpcFault::None, ChainState::Stopped, true).await.expect("a port");
+    let stopped = world.endpoint(RpcFault::None, ServedChainState::Stopped, true).await.expect("a port");
     let decision = decided(&world, |config| registry(config).endpoints = vec![stopped]).await;
     assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
     assert!(cause(&decision).contains("chain-behind"), "{}", cause(&decision));
-    let stranger = world.endpoint(RpcFault::None, ChainState::Growing, false).await.expect("a port");
+    let stranger = world.endpoint(RpcFault::None, ServedChainState::Growing, false).await.expect("a port");
     let decision = decided(&world, |config| registry(config).endpoints = vec![stranger]).await;
     assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
     assert!(cause(&decision).contains("single-rpc"), "{}", cause(&decision));
@@ -290,6 +294,6 @@ async fn a_registration_is_read_for_each_decision() {
     }
 }
 
-fn registry(config: &mut Config) -> &mut RegistryChain {
+fn registry(config: &mut Config) -> &mut RegistryChainConfig {
     config.chains.get_mut(&chain()).expect("the world has one")
 }

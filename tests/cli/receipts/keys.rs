@@ -1,23 +1,28 @@
 //! The signer's key under each grade of proof, and endpoints that lie about it.
 
-use clresolve_core::state::State;
-use clresolve_messages::receipt::Verification;
-use clresolve_resolver::config::{Endpoint, Grade, ProofDemand};
+use clresolve_core::state::TrustState;
+use clresolve_messages::receipt::ReceiptVerificationDocument;
+use clresolve_resolver::config::{ProofDemand, ProofGrade, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::ChainState;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::ServedChainState;
 use clresolve_sandbox::chain::RpcFault;
 
 use super::{as_strings, question, sample, world_with_its_signer};
 
 /// What is said of a receipt where endpoints with these faults are asked: one's own alone, or several of strangers.
-async fn judged(world: &World, faults: &[RpcFault], least: Option<Grade>, receipt: &str) -> Verification {
+async fn judged(
+    world: &CustomSandbox,
+    faults: &[RpcFault],
+    least: Option<ProofGrade>,
+    receipt: &str,
+) -> ReceiptVerificationDocument {
     let mut config = world.config();
     let is_alone = faults.len() == 1;
     config.chain.endpoints.clear();
     for fault in faults {
-        let endpoint = world.endpoint(*fault, ChainState::Growing, is_alone).await.expect("a port");
-        config.chain.endpoints.push(Endpoint { operator: endpoint.label.clone(), ..endpoint });
+        let endpoint = world.endpoint(*fault, ServedChainState::Growing, is_alone).await.expect("a port");
+        config.chain.endpoints.push(RpcEndpointConfig { operator: endpoint.label.clone(), ..endpoint });
     }
     config.chain.proof = Some(if is_alone { ProofDemand::SingleRpc } else { ProofDemand::Quorum });
     config.gate.min_proof = least;
@@ -31,9 +36,9 @@ async fn who_lies_about_the_signer_s_key_alone_is_not_believed() {
     const LIAR: RpcFault = RpcFault::OtherKeys;
     let world = world_with_its_signer().await;
     for (faults, state, codes) in [
-        (&[LIAR][..], State::Trusted, &[] as &[&str]),
-        (&[LIAR, RpcFault::None], State::Indeterminate, &["receipt-key-unpublished"]),
-        (&[LIAR, RpcFault::None, RpcFault::None], State::Untrusted, &["receipt-signature-invalid"]),
+        (&[LIAR][..], TrustState::Trusted, &[] as &[&str]),
+        (&[LIAR, RpcFault::None], TrustState::Indeterminate, &["receipt-key-unpublished"]),
+        (&[LIAR, RpcFault::None, RpcFault::None], TrustState::Untrusted, &["receipt-signature-invalid"]),
     ] {
         let found = judged(&world, faults, None, sample("receipt-signature-invalid.json")).await;
         assert_eq!((found.state, &found.codes), (state, &as_strings(codes)), "{faults:?}: {found:#?}");
@@ -45,10 +50,10 @@ async fn a_key_that_is_vouched_for_by_less_than_the_gate_demands_is_not_relied_o
     const HONEST: RpcFault = RpcFault::None;
     let world = world_with_its_signer().await;
     for (faults, least, state, codes) in [
-        (&[HONEST][..], Grade::SingleRpc, State::Trusted, &[] as &[&str]),
-        (&[HONEST], Grade::Quorum, State::Indeterminate, &["receipt-key-unpublished"]),
-        (&[HONEST, HONEST], Grade::Quorum, State::Trusted, &[]),
-        (&[HONEST, HONEST], Grade::StateProof, State::Indeterminate, &["receipt-key-unpublished"]),
+        (&[HONEST][..], ProofGrade::SingleRpc, TrustState::Trusted, &[] as &[&str]),
+        (&[HONEST], ProofGrade::Quorum, TrustState::Indeterminate, &["receipt-key-unpublished"]),
+        (&[HONEST, HONEST], ProofGrade::Quorum, TrustState::Trusted, &[]),
+        (&[HONEST, HONEST], ProofGrade::StateProof, TrustState::Indeterminate, &["receipt-key-unpublished"]),
     ] {
         let found = judged(&world, faults, Some(least), sample("agent-sdk.json")).await;
         assert_eq!((found.state, &found.codes), (state, &as_strings(codes)), "{faults:?} {least:?}: {found:#?}");

@@ -3,18 +3,18 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve_bundle::BundleError;
-use clresolve_bundle::purchase::{Papers, PurchaseBundle, VerifiedPurchase};
+use clresolve_bundle::purchase::{PurchaseBundle, PurchaseDocuments, VerifiedPurchase};
 use clresolve_core::digest::Digest;
-use clresolve_core::state::State;
-use clresolve_messages::receipt::Verification;
-use clresolve_payment::request::DecisionRequest;
-use clresolve_payment::settlement::ShownBy;
+use clresolve_core::state::TrustState;
+use clresolve_messages::receipt::ReceiptVerificationDocument;
+use clresolve_payment::request::PaymentDecisionRequest;
+use clresolve_payment::settlement::SettlementEvidenceKind;
 use clresolve_resolver::ExportError;
-use clresolve_resolver::config::{Grade, ProofDemand};
-use clresolve_resolver::resolve::{Question, Resolver};
-use clresolve_resolver::sandbox::{Sandbox, World};
+use clresolve_resolver::config::{ProofDemand, ProofGrade};
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
+use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
 use clresolve_sandbox::purchase::SandboxPurchase;
-use clresolve_sandbox::spec::Spec;
+use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_verdict::verdict::{Verdict, canonical_digest};
 use ed25519_dalek::{Signer as _, SigningKey};
 use jiff::{SignedDuration, Timestamp};
@@ -24,21 +24,21 @@ use super::{fits, run, sample};
 
 const NAME: &str = "summarizeagent.eth";
 
-fn papers(settlement: &str) -> Papers {
-    Papers {
+fn papers(settlement: &str) -> PurchaseDocuments {
+    PurchaseDocuments {
         receipt: sample("agent-sdk.json").as_bytes().to_vec(),
-        request: Some(Sandbox::request().1.as_bytes().to_vec()),
+        request: Some(Sandbox::sample_request().1.as_bytes().to_vec()),
         decision: None,
         asked: None,
-        payment: Some(Sandbox::payment().1),
+        payment: Some(Sandbox::sample_payment().1),
         settlement: Some(settlement.to_owned()),
     }
 }
 
-async fn exported(papers: &Papers) -> Value {
+async fn exported(papers: &PurchaseDocuments) -> Value {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-    let (bundle, _) = resolver.export_purchase(&Question::new(NAME), papers).await.expect("all is known");
+    let (bundle, _) = resolver.export_purchase(&NameQuestion::new(NAME), papers).await.expect("all is known");
     bundle.to_json()
 }
 
@@ -66,7 +66,7 @@ fn forged(bundle: &Value, pointer: &str, change: impl FnOnce(&mut Value)) -> Val
 async fn a_purchase_is_judged_again_from_its_bytes() {
     let text = std::fs::read_to_string("schemas/purchase.schema.json").expect("a schema");
     let schema = jsonschema::draft202012::new(&serde_json::from_str(&text).expect("JSON")).expect("a schema");
-    for reply in Sandbox::replies() {
+    for reply in Sandbox::sample_replies() {
         let bundle = exported(&papers(&reply.header)).await;
         let errors: Vec<_> = schema.iter_errors(&bundle).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}");
@@ -74,7 +74,7 @@ async fn a_purchase_is_judged_again_from_its_bytes() {
         assert_eq!(purchase.state(), reply.state, "{}", reply.file);
         assert_eq!(purchase.verification.to_value(), bundle["verification"]);
         let says_proven = purchase.proven.iter().any(|clause| clause.contains("moved the payment"));
-        assert_eq!(says_proven, reply.state == State::Trusted, "{:?}", purchase.proven);
+        assert_eq!(says_proven, reply.state == TrustState::Trusted, "{:?}", purchase.proven);
         let answers: Vec<_> = purchase.proven.iter().filter(|clause| clause.contains("answers")).collect();
         assert_eq!(answers, ["that the receipt answers a request with this input"]);
         let says_payee = purchase
@@ -87,40 +87,40 @@ async fn a_purchase_is_judged_again_from_its_bytes() {
             purchase.attested.iter().any(|clause| clause.contains("when it was paid: it is shown as of block"));
         assert!(says_when, "{:?}", purchase.attested);
     }
-    let unpaid = exported(&Papers { payment: None, settlement: None, ..papers("") }).await;
+    let unpaid = exported(&PurchaseDocuments { payment: None, settlement: None, ..papers("") }).await;
     let unpaid = replayed(&unpaid).expect("it follows from its evidence");
-    assert_eq!((unpaid.state(), unpaid.verification.settlement), (State::Trusted, None));
+    assert_eq!((unpaid.state(), unpaid.verification.settlement), (TrustState::Trusted, None));
 }
 
 /// The bound schema with all that it refers to is no part of a bundle.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_bundle_does_not_hold_is_not_judged_by_it() {
-    let alone = |file| Papers { receipt: sample(file).as_bytes().to_vec(), ..Papers::default() };
+    let alone = |file| PurchaseDocuments { receipt: sample(file).as_bytes().to_vec(), ..PurchaseDocuments::default() };
     let shown =
         async |file| replayed(&exported(&alone(file)).await).expect("it follows from its evidence").verification;
     let of_schemas = shown("sdk.json").await;
-    assert_eq!((of_schemas.state, &*of_schemas.unchecked), (State::Trusted, &["bound-schema", "signer"][..]));
+    assert_eq!((of_schemas.state, &*of_schemas.unchecked), (TrustState::Trusted, &["bound-schema", "signer"][..]));
     assert_eq!(of_schemas.bound, None);
 }
 
 /// x402's own receipts, by the addresses and endpoints in the name's bundle.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_name_publishes_is_judged_by_its_bundle() {
-    let alone = |file| Papers { receipt: sample(file).as_bytes().to_vec(), ..Papers::default() };
+    let alone = |file| PurchaseDocuments { receipt: sample(file).as_bytes().to_vec(), ..PurchaseDocuments::default() };
     let good = exported(&alone("x402-eip712.json")).await;
     let shown = replayed(&good).expect("it follows from its evidence");
-    assert_eq!((shown.state(), &*shown.verification.unchecked), (State::Trusted, &["bound-schema"][..]));
+    assert_eq!((shown.state(), &*shown.verification.unchecked), (TrustState::Trusted, &["bound-schema"][..]));
     fits(&shown.verification);
     let attested = vec!["that the name publishes these addresses and endpoints".to_owned()];
     assert_eq!((good["signer"].clone(), shown.attested), (Value::Null, attested));
     assert!(shown.proven.contains(&"the receipt's signature by an address that the name's bundle has".to_owned()));
     let by_key = replayed(&exported(&alone("x402-jws.json")).await).expect("it follows from its evidence");
-    assert_eq!((by_key.state(), by_key.verification.unchecked.contains(&"signer")), (State::Trusted, true));
+    assert_eq!((by_key.state(), by_key.verification.unchecked.contains(&"signer")), (TrustState::Trusted, true));
     fits(&by_key.verification);
     for file in ["x402-eip712-forged.json", "x402-eip712-altered.json"] {
         let receipt = json!(STANDARD.encode(sample(file)));
         let found = judged(&forged(&good, "/receipt", |place| *place = receipt)).1.expect("it is judged");
-        assert_eq!(found.state, State::Untrusted, "{file}");
+        assert_eq!(found.state, TrustState::Untrusted, "{file}");
     }
     let of_a_key = exported(&alone("x402-jws.json")).await;
     for (bundle, other) in [(&good, &of_a_key), (&of_a_key, &good)] {
@@ -138,18 +138,18 @@ async fn purchase_signed_by_an_address_needs_no_signer() {
     const ES256K: &str = "eyJhbGciOiJFUzI1NksiLCJraWQiOiJkaWQ6cGtoOmVpcDE1NToxOjB4NzA5OTc5NzBDNTE4MTJkYzNBMDEwQzdkMDFiNTBlMGQxN2RjNzlDOCJ9.eyJ2ZXJzaW9uIjoxLCJuZXR3b3JrIjoiZWlwMTU1OjMxMzM3IiwicmVzb3VyY2VVcmwiOiJodHRwczovL2FwaS5zYW5kYm94LmV4YW1wbGUvc3VtbWFyaXplL3YxIiwicGF5ZXIiOiIweGYzOUZkNmU1MWFhZDg4RjZGNGNlNmFCODgyNzI3OWNmZkZiOTIyNjYiLCJpc3N1ZWRBdCI6MTc3MDgwMDQ2MH0.dCTH3ZrzNphAx0k7x1W8H5whWZzwzHMmsDruHr1JsTsYO3N2SzF5I8-YI911mdY6jUW34FDvy9RYJQJGf5-TPg";
     let spec = "[[agent]]\nname = \"agent.eth\"\nabout = \"It sells.\"\nseller = \"\"\n\
                 records.\"cl.receipt.signer\" = \"not a name\"\n";
-    let world = World::start(&Spec::parse(spec).expect("it is a world")).await.expect("it starts");
+    let world = CustomSandbox::start(&SandboxSpec::parse(spec).expect("it is a world")).await.expect("it starts");
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
     let exported = async |receipt: Vec<u8>| {
-        let papers = Papers { receipt, ..Papers::default() };
-        resolver.export_purchase(&Question::new("agent.eth"), &papers).await
+        let papers = PurchaseDocuments { receipt, ..PurchaseDocuments::default() };
+        resolver.export_purchase(&NameQuestion::new("agent.eth"), &papers).await
     };
     let jws = |text: &str| json!({"format": "jws", "signature": text}).to_string().into_bytes();
     let forged = ES256K.replace(".dCTH", ".dCTI");
     for (receipt, state) in [
-        (sample("x402-eip712.json").as_bytes().to_vec(), State::Trusted),
-        (jws(ES256K), State::Trusted),
-        (jws(&forged), State::Untrusted),
+        (sample("x402-eip712.json").as_bytes().to_vec(), TrustState::Trusted),
+        (jws(ES256K), TrustState::Trusted),
+        (jws(&forged), TrustState::Untrusted),
     ] {
         let (bundle, shown) = exported(receipt).await.expect("no signer is read");
         assert_eq!((shown.state, &bundle.to_json()["signer"]), (state, &Value::Null), "{shown:#?}");
@@ -176,13 +176,18 @@ fn signed_for(bundle: &Value, url: &str) -> Value {
 /// Whoever exported it may have had routes of its own, of which the bundle knows nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receipt_for_a_place_that_the_name_does_not_publish_is_undecided_by_a_bundle() {
-    let papers = Papers { receipt: sample("x402-jws.json").as_bytes().to_vec(), ..Papers::default() };
+    let papers =
+        PurchaseDocuments { receipt: sample("x402-jws.json").as_bytes().to_vec(), ..PurchaseDocuments::default() };
     let bundle = exported(&papers).await;
     let of = |url| judged(&signed_for(&bundle, url)).1.expect("it is judged");
-    assert_eq!(of("https://api.sandbox.example/summarize/v1").state, State::Trusted);
+    assert_eq!(of("https://api.sandbox.example/summarize/v1").state, TrustState::Trusted);
     let elsewhere = of("https://api.sandbox.example/analyze/v1");
     let found: Vec<_> = elsewhere.codes.iter().map(String::as_str).collect();
-    assert_eq!((elsewhere.state, found), (State::Indeterminate, vec!["receipt-request-mismatch"]), "{elsewhere:#?}");
+    assert_eq!(
+        (elsewhere.state, found),
+        (TrustState::Indeterminate, vec!["receipt-request-mismatch"]),
+        "{elsewhere:#?}"
+    );
 }
 
 /// Where the agent's records are proven, the signer's are not: whoever makes a bundle may exchange signer and receipt
@@ -193,13 +198,14 @@ async fn no_bundle_passes_its_signer_off_as_proven() {
     let mut config = sandbox.config();
     config.chain.proof = Some(ProofDemand::StateProof);
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
-    let papers = Papers { receipt: sample("agent-sdk.json").as_bytes().to_vec(), ..Papers::default() };
-    let (bundle, _) = resolver.export_purchase(&Question::new(NAME), &papers).await.expect("all is known");
+    let papers =
+        PurchaseDocuments { receipt: sample("agent-sdk.json").as_bytes().to_vec(), ..PurchaseDocuments::default() };
+    let (bundle, _) = resolver.export_purchase(&NameQuestion::new(NAME), &papers).await.expect("all is known");
     let good = bundle.to_json();
 
     let thief = SigningKey::from_bytes(&[7; 32]);
     let signed = r#"{"execution":{"status":"ok"},"input":{},"output":{},"signer":"runtime.sandbox.eth","ts":"2026-02-11T09:00:00Z","verb":"summarize"}"#;
-    let hash = Digest::of(signed.as_bytes()).hex();
+    let hash = Digest::compute(signed.as_bytes()).hex();
     let mut receipt: Value = serde_json::from_str(signed).expect("JSON");
     receipt["metadata"] = json!({"proof": {"canonicalization": "json.sorted_keys.v1", "hash_sha256": hash}});
     let signature = STANDARD.encode(thief.sign(hash.as_bytes()).to_bytes());
@@ -213,7 +219,7 @@ async fn no_bundle_passes_its_signer_off_as_proven() {
     assert_eq!(replayed.attested[0], "that runtime.sandbox.eth signs for the agent, and its key");
     for found in [replayed.verification, judged(&exchanged).1.expect("nothing contradicts it")] {
         let grade = found.anchor.as_ref().map(|anchor| anchor.proof.grade);
-        assert_eq!((found.state, grade), (State::Trusted, Some(Grade::StateProof)), "{found:#?}");
+        assert_eq!((found.state, grade), (TrustState::Trusted, Some(ProofGrade::StateProof)), "{found:#?}");
         assert!(found.unchecked.contains(&"signer"), "{found:#?}");
         assert!(found.summary.ends_with("rests on the exporter's word."), "{}", found.summary);
     }
@@ -224,17 +230,20 @@ async fn no_bundle_passes_its_signer_off_as_proven() {
 async fn what_a_bundle_would_hide_is_not_packed() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-    let papers = Papers { receipt: sample("bound-schema.json").as_bytes().to_vec(), ..Papers::default() };
-    let Err(refused) = resolver.export_purchase(&Question::new(NAME), &papers).await else { panic!("it is packed") };
+    let papers =
+        PurchaseDocuments { receipt: sample("bound-schema.json").as_bytes().to_vec(), ..PurchaseDocuments::default() };
+    let Err(refused) = resolver.export_purchase(&NameQuestion::new(NAME), &papers).await else {
+        panic!("it is packed")
+    };
     let ExportError::Purchase { why, state } = &refused else { panic!("{refused}") };
-    assert_eq!(*state, State::Untrusted);
+    assert_eq!(*state, TrustState::Untrusted);
     assert!(why.contains("untrusted (receipt-schema-invalid)"), "{why}");
 }
 
 /// Another version may word things in another way, and say nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_version_has_said_the_same() {
-    let mut good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let mut good = exported(&papers(&Sandbox::sample_replies()[0].header)).await;
     let verdict = &mut good["bundle"]["verdict"];
     (verdict["tool"]["version"], verdict["summary"]) = (json!("9"), json!("All was well."));
     let sealed: Verdict = serde_json::from_value(verdict.take()).expect("a verdict");
@@ -279,7 +288,7 @@ fn what_a_bundle_cannot_show_goes_with_none() {
 /// Whatever verification a forger writes beside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reading_that_no_run_could_have_made_is_refused() {
-    let good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let good = exported(&papers(&Sandbox::sample_replies()[0].header)).await;
     let refused = |bundle: &Value, pointer: &str, value: Value| {
         let found = judged(&forged(bundle, pointer, |place| *place = value.clone())).1;
         assert!(matches!(found, Err(BundleError::Inconsistent(_))), "{pointer}: {value}: {found:?}");
@@ -303,36 +312,40 @@ async fn a_reading_that_no_run_could_have_made_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_member_of_a_purchase_can_be_exchanged() {
-    let good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let good = exported(&papers(&Sandbox::sample_replies()[0].header)).await;
     replayed(&good).expect("it follows from its evidence");
     let other = |text: &str| json!(text);
     let receipt = sample("website.json").as_bytes();
     let encoded = |bytes: &[u8]| json!(STANDARD.encode(bytes));
     let log = "/transaction/execution/logs/0/data";
     // With what comes out where a forger writes down the verification that fits.
-    let (refused, trusted) = (None, Some((State::Trusted, Some(ShownBy::Proven))));
+    let (refused, trusted) = (None, Some((TrustState::Trusted, Some(SettlementEvidenceKind::Proven))));
     let without = |state| Some((state, None));
     let changes: Vec<(&str, Value, Anew)> = vec![
         ("/at", other("2020-01-01T00:00:00Z"), refused),
         ("/receipt", encoded(receipt), trusted),
-        ("/request", encoded(b"{}"), Some((State::Untrusted, Some(ShownBy::Proven)))),
+        ("/request", encoded(b"{}"), Some((TrustState::Untrusted, Some(SettlementEvidenceKind::Proven)))),
         ("/request", Value::Null, trusted),
-        ("/payment", json!(SandboxPurchase::Earlier.payment()), without(State::Untrusted)),
+        ("/payment", json!(SandboxPurchase::Earlier.payment()), without(TrustState::Untrusted)),
         ("/payment", Value::Null, refused),
-        ("/settlement", json!(SandboxPurchase::Earlier.settlement()), without(State::Untrusted)),
+        ("/settlement", json!(SandboxPurchase::Earlier.settlement()), without(TrustState::Untrusted)),
         ("/settlement", Value::Null, refused),
-        ("/signer/name", other("thief.eth"), Some((State::Untrusted, Some(ShownBy::Proven)))),
+        ("/signer/name", other("thief.eth"), Some((TrustState::Untrusted, Some(SettlementEvidenceKind::Proven)))),
         ("/signer/key", encoded(&[7; 32]), refused),
-        ("/signer/kid", Value::Null, Some((State::Indeterminate, Some(ShownBy::Proven)))),
+        ("/signer/kid", Value::Null, Some((TrustState::Indeterminate, Some(SettlementEvidenceKind::Proven)))),
         ("/transaction", Value::Null, refused),
         ("/transaction/execution", Value::Null, refused),
         ("/transaction/execution/has_succeeded", json!(false), refused),
         ("/transaction/execution/index", json!(0), refused),
-        ("/transaction/execution/transaction", json!(format!("0x{}", "5a".repeat(32))), without(State::Untrusted)),
+        ("/transaction/execution/transaction", json!(format!("0x{}", "5a".repeat(32))), without(TrustState::Untrusted)),
         ("/transaction/execution/block/number", json!(1), refused),
         ("/transaction/receipt_proof/header", other("0xc0"), refused),
         ("/transaction/receipt_proof/nodes", json!([]), refused),
-        ("/transaction/receipt_proof", Value::Null, Some((State::Trusted, Some(ShownBy::Reported)))),
+        (
+            "/transaction/receipt_proof",
+            Value::Null,
+            Some((TrustState::Trusted, Some(SettlementEvidenceKind::Reported))),
+        ),
         ("/transaction/proof/agreed", json!(9), refused),
         (log, other("0x00"), refused),
         ("/verification/state", other("indeterminate"), trusted),
@@ -345,7 +358,8 @@ async fn no_member_of_a_purchase_can_be_exchanged() {
         let changed = forged(&good, pointer, |place| *place = value.clone());
         let (as_it_stands, found) = judged(&changed);
         assert!(as_it_stands.is_err(), "{pointer}: {value}");
-        let shown_by = |found: &Verification| found.settlement.as_ref().and_then(|settlement| settlement.shown_by);
+        let shown_by =
+            |found: &ReceiptVerificationDocument| found.settlement.as_ref().and_then(|settlement| settlement.shown_by);
         let found = found.ok().map(|found| (found.state, shown_by(&found)));
         assert_eq!(found, anew, "{pointer}: {value}");
     }
@@ -362,11 +376,11 @@ async fn decided() -> (Value, Value) {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).expect("a route");
-    let reply = resolver.unpaid(route.url().as_str(), Some("{}")).await.expect("the seller answers");
+    let reply = resolver.send_unpaid_request(route.url().as_str(), Some("{}")).await.expect("the seller answers");
     let body = String::from_utf8(reply.body).expect("UTF-8");
     let response = json!({"status": reply.status, "url": route.url().as_str(), "headers": reply.headers, "body": body});
     let asked = json!({"name": NAME, "verb": "summarize", "response": response});
-    let request = DecisionRequest::from_json(asked.to_string().as_bytes()).expect("a request");
+    let request = PaymentDecisionRequest::from_json(asked.to_string().as_bytes()).expect("a request");
     let decision = resolver.decide(&request).await;
     assert!(!decision.abort, "{decision:#?}");
     (asked, serde_json::to_value(decision).expect("JSON"))
@@ -376,7 +390,7 @@ async fn decided() -> (Value, Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_that_does_not_follow_from_its_terms_is_refused() {
     let (asked, decision) = decided().await;
-    let kept = |asked: &Value, decision: &Value| Papers {
+    let kept = |asked: &Value, decision: &Value| PurchaseDocuments {
         decision: Some(decision.to_string().into_bytes()),
         asked: Some(asked.to_string().into_bytes()),
         payment: None,
@@ -425,19 +439,20 @@ async fn a_decision_that_does_not_follow_from_its_terms_is_refused() {
     assert!(matches!(undecided, Err(BundleError::Inconsistent(_))), "{undecided:?}");
 }
 
-/// A forger may write down another verification that fits what it changed. What is proven cannot be changed all the same.
+/// A forger may write down another verification that fits what it changed. What is proven cannot be changed all the
+/// same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proof_of_a_settlement_binds_its_logs() {
-    let good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let good = exported(&papers(&Sandbox::sample_replies()[0].header)).await;
     let refused = replayed(&forged(&good, "/transaction/execution/logs/1/data", |data| *data = json!("0x00")));
     assert!(matches!(refused, Err(BundleError::Receipt(_))), "{refused:?}");
 }
 
 /// State and settlement of a purchase that is judged anew; `None` where it is refused.
-type Anew = Option<(State, Option<ShownBy>)>;
+type Anew = Option<(TrustState, Option<SettlementEvidenceKind>)>;
 
 /// What is said of a bundle as it stands, and what a forger would write into it.
-fn judged(bundle: &Value) -> (Result<VerifiedPurchase, BundleError>, Result<Verification, BundleError>) {
+fn judged(bundle: &Value) -> (Result<VerifiedPurchase, BundleError>, Result<ReceiptVerificationDocument, BundleError>) {
     let read = || {
         let purchase = PurchaseBundle::read(bundle.to_string().as_bytes())?;
         let agent = purchase.bundle().verify(&Sandbox::profiles())?;
@@ -455,7 +470,7 @@ fn rejudged(bundle: &Value, pointer: &str, change: impl FnOnce(&mut Value)) -> R
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purchase_has_a_time_of_its_own() {
-    let good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let good = exported(&papers(&Sandbox::sample_replies()[0].header)).await;
     let gathered: Timestamp = good["bundle"]["run"]["at"].as_str().expect("a time").parse().expect("a time");
     let at = |seconds| {
         let time = gathered.checked_add(SignedDuration::from_secs(seconds)).expect("in range");
@@ -481,7 +496,7 @@ fn the_command_writes_and_replays_a_purchase() {
         "Do not rely on this receipt: the evidence contradicts it.",
         "Do not rely on this receipt yet: the evidence does not decide.",
     ];
-    for (reply, (code, advice)) in Sandbox::replies().iter().zip([0, 1, 3].into_iter().zip(advice)) {
+    for (reply, (code, advice)) in Sandbox::sample_replies().iter().zip([0, 1, 3].into_iter().zip(advice)) {
         let files = ["agent-sdk.json", "request.json", "payment.txt", reply.file, "bundle.json"].map(path);
         let [receipt, request, payment, settlement, bundle] = &files;
         let verify = ["receipt", "verify", receipt, "--name", NAME, "--sandbox", "--request", request];
@@ -515,7 +530,7 @@ fn a_purchase_that_cannot_be_exported_ends_with_what_is_known_of_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |file: &str| folder.path().join(file).display().to_string();
     assert!(run(&["sandbox", "--receipts", &path("")]).status.success());
-    let unpublished = Sandbox::receipts().iter().find(|sample| sample.file == "receipt-key-unpublished.json");
+    let unpublished = Sandbox::sample_receipts().iter().find(|sample| sample.file == "receipt-key-unpublished.json");
     let of = unpublished.expect("a receipt").name;
     for (file, name, code) in
         [("bound-schema.json", NAME, 1), ("receipt-key-unpublished.json", of, 3), ("agent-sdk.json", "not a name", 1)]

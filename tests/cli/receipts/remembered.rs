@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use clresolve_core::state::State;
-use clresolve_messages::receipt::judge::{ReceiptCheck, Status};
-use clresolve_messages::receipt::question::Request;
-use clresolve_messages::receipt::{ReceiptQuestion, Verification};
+use clresolve_core::state::TrustState;
+use clresolve_messages::receipt::judge::{ReceiptCheck, StepStatus};
+use clresolve_messages::receipt::question::AgentRequest;
+use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
 use clresolve_payment::settlement::{Purchase, StoredDecision};
 use clresolve_resolver::Config;
 use clresolve_resolver::resolve::Resolver;
@@ -26,14 +26,14 @@ const RECEIPT: &str = "runtime.json";
 
 /// The request of the sandbox, with a note that no receipt repeats.
 fn request(note: &str) -> String {
-    let mut request: Value = serde_json::from_str(Sandbox::request().1).expect("JSON");
+    let mut request: Value = serde_json::from_str(Sandbox::sample_request().1).expect("JSON");
     request["note"] = note.into();
     request.to_string()
 }
 
-fn question(receipt: &str, request: &str) -> ReceiptQuestion {
-    let request = Some(Request::from_bytes(request.as_bytes()).expect("a request"));
-    ReceiptQuestion {
+fn question(receipt: &str, request: &str) -> ReceiptVerificationRequest {
+    let request = Some(AgentRequest::from_bytes(request.as_bytes()).expect("a request"));
+    ReceiptVerificationRequest {
         name: NAME.to_owned(),
         receipt: receipt.as_bytes().to_vec(),
         request,
@@ -56,11 +56,11 @@ fn config(sandbox: &Sandbox, folder: &Path) -> Config {
     config
 }
 
-fn outcome(found: &Verification) -> (State, Vec<&str>) {
+fn outcome(found: &ReceiptVerificationDocument) -> (TrustState, Vec<&str>) {
     (found.state, found.codes.iter().map(String::as_str).collect())
 }
 
-fn replay(found: &Verification) -> Status {
+fn replay(found: &ReceiptVerificationDocument) -> StepStatus {
     found.checks.iter().find(|row| row.check == ReceiptCheck::Replay).expect("the row is always there").status
 }
 
@@ -72,7 +72,7 @@ async fn a_receipt_holds_for_one_request_alone_after_a_restart_too() {
     let first = Resolver::new(&config).await.expect("its configuration is good");
     let unremembered = first.verify_receipt(&question(receipt, &request("one"))).await;
     let remembered = first.verify_and_remember_receipt(&question(receipt, &request("one"))).await;
-    assert_eq!((outcome(&remembered), replay(&remembered)), ((State::Trusted, vec![]), Status::Pass));
+    assert_eq!((outcome(&remembered), replay(&remembered)), ((TrustState::Trusted, vec![]), StepStatus::Pass));
     assert_eq!(remembered.conclusion, unremembered.conclusion, "others remember other things");
     drop(first);
 
@@ -80,18 +80,21 @@ async fn a_receipt_holds_for_one_request_alone_after_a_restart_too() {
     let spaced: Value = serde_json::from_str(&request("one")).expect("JSON");
     let spaced = serde_json::to_string_pretty(&spaced).expect("JSON");
     let same = again.verify_and_remember_receipt(&question(receipt, &spaced)).await;
-    assert_eq!(outcome(&same), (State::Trusted, vec![]), "the same request, however it is written");
+    assert_eq!(outcome(&same), (TrustState::Trusted, vec![]), "the same request, however it is written");
     let unsigned = receipt.replacen('{', r#"{"receipt_id_of_nobody":1,"#, 1);
     assert_ne!(
         again.verify_receipt(&question(&unsigned, &request("one"))).await.state,
-        State::Trusted,
+        TrustState::Trusted,
         "all is signed"
     );
     let mut rewritten: Value = serde_json::from_str(receipt).expect("JSON");
     rewritten["metadata"]["receipt_id"] = "another".into();
     for receipt in [receipt, &rewritten.to_string()] {
         let other = again.verify_and_remember_receipt(&question(receipt, &request("two"))).await;
-        assert_eq!((outcome(&other), replay(&other)), ((State::Untrusted, vec!["receipt-replayed"]), Status::Fail));
+        assert_eq!(
+            (outcome(&other), replay(&other)),
+            ((TrustState::Untrusted, vec!["receipt-replayed"]), StepStatus::Fail)
+        );
         assert!(super::schema().is_valid(&other.to_value()), "{other:#?}");
         let unremembered = again.verify_receipt(&question(receipt, &request("two"))).await;
         assert_eq!(other.conclusion, unremembered.conclusion, "others remember other things");
@@ -108,7 +111,7 @@ async fn verifying_alone_writes_nothing() {
     let before = written();
     for note in ["one", "two"] {
         let found = resolver.verify_receipt(&question(sample(RECEIPT), &request(note))).await;
-        assert_eq!((outcome(&found), replay(&found)), ((State::Trusted, vec![]), Status::Skip));
+        assert_eq!((outcome(&found), replay(&found)), ((TrustState::Trusted, vec![]), StepStatus::Skip));
     }
     assert!(written() == before, "something was written");
     resolver.verify_and_remember_receipt(&question(sample(RECEIPT), &request("one"))).await;
@@ -125,8 +128,8 @@ async fn of_two_requests_at_once_one_is_a_replay() {
         resolver.verify_and_remember_receipt(&questions[1])
     );
     let mut states = [one.state, two.state];
-    states.sort_by_key(|state| *state == State::Untrusted);
-    assert_eq!(states, [State::Trusted, State::Untrusted]);
+    states.sort_by_key(|state| *state == TrustState::Untrusted);
+    assert_eq!(states, [TrustState::Trusted, TrustState::Untrusted]);
 }
 
 /// Else anybody could use up a receipt before it is shown.
@@ -137,9 +140,9 @@ async fn what_does_not_hold_is_not_remembered() {
     let mut forged: Value = serde_json::from_str(sample(RECEIPT)).expect("JSON");
     forged["metadata"]["proof"]["signature_b64"] = "AAAA".into();
     let found = resolver.verify_and_remember_receipt(&question(&forged.to_string(), &request("two"))).await;
-    assert_eq!((found.state, replay(&found)), (State::Untrusted, Status::Skip));
+    assert_eq!((found.state, replay(&found)), (TrustState::Untrusted, StepStatus::Skip));
     let honest = resolver.verify_and_remember_receipt(&question(sample(RECEIPT), &request("one"))).await;
-    assert_eq!(outcome(&honest), (State::Trusted, vec![]));
+    assert_eq!(outcome(&honest), (TrustState::Trusted, vec![]));
 }
 
 /// Who asked to remember is not told that a receipt is new where nobody knows.
@@ -148,10 +151,16 @@ async fn a_memory_that_cannot_be_used_leaves_it_undecided() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let found = resolver.verify_and_remember_receipt(&question(sample(RECEIPT), &request("one"))).await;
-    assert_eq!((outcome(&found), replay(&found)), ((State::Indeterminate, vec!["receipt-replayed"]), Status::Unknown));
-    let question = ReceiptQuestion { request: None, ..question(sample(RECEIPT), "{}") };
+    assert_eq!(
+        (outcome(&found), replay(&found)),
+        ((TrustState::Indeterminate, vec!["receipt-replayed"]), StepStatus::Unknown)
+    );
+    let question = ReceiptVerificationRequest { request: None, ..question(sample(RECEIPT), "{}") };
     let found = resolver.verify_and_remember_receipt(&question).await;
-    assert_eq!((outcome(&found), replay(&found)), ((State::Indeterminate, vec!["receipt-replayed"]), Status::Unknown));
+    assert_eq!(
+        (outcome(&found), replay(&found)),
+        ((TrustState::Indeterminate, vec!["receipt-replayed"]), StepStatus::Unknown)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,12 +198,12 @@ async fn a_receipt_that_is_shown_for_nothing_is_not_said_to_be_new() {
     let resolver = Resolver::new(&config(&sandbox, folder.path())).await.expect("its configuration is good");
     let bought = decision("one", NAME, "eip155:31337", HOME);
     for purchase in [Purchase::default(), Purchase::read(Some(&bought), None, None).expect("a decision")] {
-        let asked = ReceiptQuestion { request: None, purchase, ..question(sample(RECEIPT), "{}") };
-        assert_eq!(outcome(&resolver.verify_receipt(&asked).await), (State::Trusted, vec![]));
+        let asked = ReceiptVerificationRequest { request: None, purchase, ..question(sample(RECEIPT), "{}") };
+        assert_eq!(outcome(&resolver.verify_receipt(&asked).await), (TrustState::Trusted, vec![]));
         let found = resolver.verify_and_remember_receipt(&asked).await;
         assert_eq!(
             (outcome(&found), replay(&found)),
-            ((State::Indeterminate, vec!["receipt-replayed"]), Status::Unknown)
+            ((TrustState::Indeterminate, vec!["receipt-replayed"]), StepStatus::Unknown)
         );
     }
 }
@@ -207,7 +216,7 @@ async fn x402_s_own_receipt_is_about_one_decision() {
     let own = |id: &str| decision(id, NAME, "eip155:31337", HOME);
     let asked = |file: &str, decision: &[u8]| {
         let purchase = Purchase::read(Some(decision), None, None).expect("a decision");
-        ReceiptQuestion { request: None, purchase, ..question(sample(file), "{}") }
+        ReceiptVerificationRequest { request: None, purchase, ..question(sample(file), "{}") }
     };
     for file in ["x402-eip712.json", "x402-jws.json"] {
         for (other, place) in [
@@ -216,17 +225,19 @@ async fn x402_s_own_receipt_is_about_one_decision() {
             (decision("one", NAME, "eip155:31337", "https://api.sandbox.example/analyze/v1"), "/payload/resourceUrl"),
         ] {
             let found = resolver.verify_receipt(&asked(file, &other)).await;
-            assert_eq!(outcome(&found), (State::Untrusted, vec!["receipt-request-mismatch"]), "{file}: {place}");
+            assert_eq!(outcome(&found), (TrustState::Untrusted, vec!["receipt-request-mismatch"]), "{file}: {place}");
             assert_eq!(found.reasons[0].place.as_deref(), Some(place), "{file}");
         }
         let remember = async |id| resolver.verify_and_remember_receipt(&asked(file, &own(id))).await;
-        assert_eq!(outcome(&remember("one").await), (State::Trusted, vec![]), "{file}");
-        assert_eq!(outcome(&remember("one").await), (State::Trusted, vec![]), "{file}");
-        assert_eq!(outcome(&remember("two").await), (State::Untrusted, vec!["receipt-replayed"]), "{file}");
+        assert_eq!(outcome(&remember("one").await), (TrustState::Trusted, vec![]), "{file}");
+        assert_eq!(outcome(&remember("one").await), (TrustState::Trusted, vec![]), "{file}");
+        assert_eq!(outcome(&remember("two").await), (TrustState::Untrusted, vec!["receipt-replayed"]), "{file}");
         let mut restated: Value = serde_json::from_slice(&own("one")).expect("JSON");
         let spaced = serde_json::to_vec_pretty(&restated).expect("JSON");
         restated["summary"] = "another decision with the same id".into();
-        for (document, state) in [(spaced, State::Trusted), (restated.to_string().into_bytes(), State::Untrusted)] {
+        for (document, state) in
+            [(spaced, TrustState::Trusted), (restated.to_string().into_bytes(), TrustState::Untrusted)]
+        {
             let found = resolver.verify_and_remember_receipt(&asked(file, &document)).await;
             assert_eq!(found.state, state, "{file}: {found:#?}");
         }
@@ -244,14 +255,14 @@ async fn a_verification_names_the_decision_that_it_was_judged_by() {
     let verified = async |decision: Option<&Value>| {
         let document = decision.map(|decision| decision.to_string().into_bytes());
         let purchase = Purchase::read(document.as_deref(), None, None).expect("a decision");
-        let asked = ReceiptQuestion { purchase, ..question(sample(RECEIPT), &request("")) };
+        let asked = ReceiptVerificationRequest { purchase, ..question(sample(RECEIPT), &request("")) };
         resolver.verify_receipt(&asked).await
     };
     let own: Value = serde_json::from_slice(&decision("one", NAME, "eip155:31337", HOME)).expect("JSON");
     let mut dearer = own.clone();
     dearer["price"]["amount"] = "999999".into();
     let (one, other, none) = (verified(Some(&own)).await, verified(Some(&dearer)).await, verified(None).await);
-    assert_eq!((one.state, other.state, none.state), (State::Trusted, State::Trusted, State::Trusted));
+    assert_eq!((one.state, other.state, none.state), (TrustState::Trusted, TrustState::Trusted, TrustState::Trusted));
     assert_eq!(one.decision, Some(canonical_digest(&own)));
     assert_eq!(other.decision, Some(canonical_digest(&dearer)));
     assert_eq!(none.decision, None);

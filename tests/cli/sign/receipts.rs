@@ -1,32 +1,32 @@
 //! Signed documents about receipts: made from a live verdict, and held to agent, receipt, request, time and key.
 
-use clresolve_core::reading::Proof;
-use clresolve_messages::receipt::document::ReceiptSetting;
+use clresolve_core::reading::ProofStrength;
+use clresolve_messages::receipt::document::ReceiptVerificationInputs;
 use clresolve_messages::receipt::judge::ReceiptKnowledge;
-use clresolve_messages::receipt::{Verification, judge};
-use clresolve_payment::settlement::{Settlement, ShownBy};
+use clresolve_messages::receipt::{ReceiptVerificationDocument, judge};
+use clresolve_payment::settlement::{Settlement, SettlementEvidenceKind};
 use clresolve_resolver::sign::{
     ExpectedReceipt, RECEIPT_TYPE, SettlementDemand, VerifiedReceipt, sign_receipt, verify_receipt,
 };
-use clresolve_verdict::verdict::Anchor;
+use clresolve_verdict::verdict::ChainAnchor;
 
 use super::*;
 
 const RECEIPT: &[u8] = b"{}";
 
 /// What is said at [`NOW`] of a receipt of no family.
-fn document() -> Verification {
+fn document() -> ReceiptVerificationDocument {
     document_of(&verdict(NOW))
 }
 
 /// The same, about the agent of this verdict.
-fn document_of(verdict: &Verdict) -> Verification {
+fn document_of(verdict: &Verdict) -> ReceiptVerificationDocument {
     document_with(verdict, None)
 }
 
 /// The same, with what is said of a settlement.
-fn document_with(verdict: &Verdict, settlement: Option<&Settlement>) -> Verification {
-    let unknown = Reason::new(Code::ReceiptKeyUnpublished);
+fn document_with(verdict: &Verdict, settlement: Option<&Settlement>) -> ReceiptVerificationDocument {
+    let unknown = Reason::new(ReasonCode::ReceiptKeyUnpublished);
     let known = ReceiptKnowledge {
         agent: None,
         signer: Err(&unknown),
@@ -36,7 +36,7 @@ fn document_with(verdict: &Verdict, settlement: Option<&Settlement>) -> Verifica
         schema: None,
         now: at(NOW),
     };
-    let setting = ReceiptSetting {
+    let setting = ReceiptVerificationInputs {
         verdict,
         signer: None,
         is_signer_attested: false,
@@ -45,14 +45,14 @@ fn document_with(verdict: &Verdict, settlement: Option<&Settlement>) -> Verifica
         settlement,
         now: at(NOW),
     };
-    Verification::of(judge(RECEIPT, &known), &setting)
+    ReceiptVerificationDocument::from_judgement(judge(RECEIPT, &known), &setting)
 }
 
 fn expected() -> ExpectedReceipt {
     let name = EnsName::parse(NAME).expect("a name");
     ExpectedReceipt {
         name,
-        receipt: Digest::of(RECEIPT),
+        receipt: Digest::compute(RECEIPT),
         request: None,
         decision: None,
         settlement: SettlementDemand::Any,
@@ -64,7 +64,8 @@ fn expected() -> ExpectedReceipt {
 }
 
 fn signed() -> String {
-    sign_receipt(&Signer::new(key(), ISSUER), &document(), &live(verdict(NOW), None), at(NOW)).expect("it is fresh")
+    sign_receipt(&VerdictIssuer::new(key(), ISSUER), &document(), &live_resolution(verdict(NOW), None), at(NOW))
+        .expect("it is fresh")
 }
 
 #[test]
@@ -72,70 +73,80 @@ fn a_signed_document_is_about_one_receipt_agent_and_request() {
     let jws = signed();
     let found = verify_receipt(&jws, &keys(), &expected(), at(NOW)).expect("it holds");
     let VerifiedReceipt { document: said, state, issuer, key_id } = found;
-    assert_eq!((said, state), (document().to_value(), State::Indeterminate));
+    assert_eq!((said, state), (document().to_value(), TrustState::Indeterminate));
     assert_eq!((issuer.as_str(), key_id.as_str()), (ISSUER, THUMBPRINT));
-    let other = Digest::of(b"other");
+    let other = Digest::compute(b"other");
     for (expected, what) in [
-        (ExpectedReceipt { name: EnsName::parse("thief.eth").expect("a name"), ..expected() }, What::Name),
-        (ExpectedReceipt { receipt: other, ..expected() }, What::Receipt),
-        (ExpectedReceipt { request: Some(other), ..expected() }, What::Request),
-        (ExpectedReceipt { decision: Some(other.to_string()), ..expected() }, What::Decision),
-        (ExpectedReceipt { settlement: SettlementDemand::Shown, ..expected() }, What::Settlement),
+        (ExpectedReceipt { name: EnsName::parse("thief.eth").expect("a name"), ..expected() }, MismatchedPart::Name),
+        (ExpectedReceipt { receipt: other, ..expected() }, MismatchedPart::Receipt),
+        (ExpectedReceipt { request: Some(other), ..expected() }, MismatchedPart::Request),
+        (ExpectedReceipt { decision: Some(other.to_string()), ..expected() }, MismatchedPart::Decision),
+        (ExpectedReceipt { settlement: SettlementDemand::Shown, ..expected() }, MismatchedPart::Settlement),
     ] {
         let refused = verify_receipt(&jws, &keys(), &expected, at(NOW));
-        assert!(matches!(&refused, Err(VerifyError::Other { what: found, .. }) if *found == what), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(VerdictVerifyError::Other { what: found, .. }) if *found == what),
+            "{refused:?}"
+        );
     }
     let issuer = ExpectedReceipt { issuer: Some("https://other.example".to_owned()), ..expected() };
-    assert!(matches!(verify_receipt(&jws, &keys(), &issuer, at(NOW)), Err(VerifyError::Issuer { .. })));
+    assert!(matches!(verify_receipt(&jws, &keys(), &issuer, at(NOW)), Err(VerdictVerifyError::Issuer { .. })));
 }
 
 /// Who expects a payment to be settled takes no document that says nothing of it, or by less than is demanded.
 #[test]
 fn a_signed_document_shows_the_settlement_by_the_grade_that_is_demanded() {
-    let of = |shown_by: Option<ShownBy>, grade: Grade, least: Option<Grade>| {
-        let proof = Some(Proof { grade, asked: 2, agreed: 2, own: false });
+    let of = |shown_by: Option<SettlementEvidenceKind>, grade: ProofGrade, least: Option<ProofGrade>| {
+        let proof = Some(ProofStrength { grade, asked: 2, agreed: 2, own: false });
         let settlement = Settlement { shown_by, due: None, block: None, proof, decision: None, objection: None };
         let mut verdict = verdict(NOW);
-        verdict.anchor.as_mut().expect("it has one").proof.grade = Grade::StateProof;
+        verdict.anchor.as_mut().expect("it has one").proof.grade = ProofGrade::StateProof;
         let verdict = verdict.with_digests();
         let document = document_with(&verdict, Some(&settlement));
-        let jws = sign_receipt(&Signer::new(key(), ISSUER), &document, &live(verdict, None), at(NOW));
+        let jws = sign_receipt(&VerdictIssuer::new(key(), ISSUER), &document, &live_resolution(verdict, None), at(NOW));
         let expected = ExpectedReceipt { settlement: SettlementDemand::Shown, proof: least, ..expected() };
         verify_receipt(&jws.expect("it is fresh"), &keys(), &expected, at(NOW)).map(|found| found.state)
     };
-    let reported = Some(ShownBy::Reported);
-    assert_eq!(of(reported, Grade::Quorum, None), Ok(State::Indeterminate));
-    assert_eq!(of(reported, Grade::Quorum, Some(Grade::Quorum)), Ok(State::Indeterminate));
-    assert_eq!(of(reported, Grade::SingleRpc, Some(Grade::Quorum)), Err(VerifyError::ProofTooWeak));
-    assert_eq!(of(reported, Grade::Quorum, Some(Grade::StateProof)), Err(VerifyError::ProofTooWeak));
-    assert_eq!(of(Some(ShownBy::Proven), Grade::Quorum, Some(Grade::StateProof)), Ok(State::Indeterminate));
-    let unseen = of(None, Grade::Quorum, None);
-    assert!(matches!(unseen, Err(VerifyError::Other { what: What::Settlement, .. })), "{unseen:?}");
+    let reported = Some(SettlementEvidenceKind::Reported);
+    assert_eq!(of(reported, ProofGrade::Quorum, None), Ok(TrustState::Indeterminate));
+    assert_eq!(of(reported, ProofGrade::Quorum, Some(ProofGrade::Quorum)), Ok(TrustState::Indeterminate));
+    assert_eq!(of(reported, ProofGrade::SingleRpc, Some(ProofGrade::Quorum)), Err(VerdictVerifyError::ProofTooWeak));
+    assert_eq!(of(reported, ProofGrade::Quorum, Some(ProofGrade::StateProof)), Err(VerdictVerifyError::ProofTooWeak));
+    assert_eq!(
+        of(Some(SettlementEvidenceKind::Proven), ProofGrade::Quorum, Some(ProofGrade::StateProof)),
+        Ok(TrustState::Indeterminate)
+    );
+    let unseen = of(None, ProofGrade::Quorum, None);
+    assert!(matches!(unseen, Err(VerdictVerifyError::Other { what: MismatchedPart::Settlement, .. })), "{unseen:?}");
 }
 
 /// A daemon that has the same key and looks at another chain says nothing of this one.
 #[test]
 fn a_signed_document_is_held_to_world_chain_and_proof_as_a_verdict_is() {
     let of = |verdict: &Verdict, expected: &ExpectedReceipt| {
-        let jws =
-            sign_receipt(&Signer::new(key(), ISSUER), &document_of(verdict), &live(verdict.clone(), None), at(NOW));
+        let jws = sign_receipt(
+            &VerdictIssuer::new(key(), ISSUER),
+            &document_of(verdict),
+            &live_resolution(verdict.clone(), None),
+            at(NOW),
+        );
         verify_receipt(&jws.expect("it is fresh"), &keys(), expected, at(NOW)).map(|found| found.state)
     };
-    let anchored = |change: fn(&mut Anchor)| {
+    let anchored = |change: fn(&mut ChainAnchor)| {
         let mut verdict = verdict(NOW);
         change(verdict.anchor.as_mut().expect("it has one"));
         verdict.with_digests()
     };
     let lab = of(&anchored(|anchor| anchor.world = "lab".to_owned()), &expected());
-    assert!(matches!(lab, Err(VerifyError::Other { what: What::World, .. })), "{lab:?}");
+    assert!(matches!(lab, Err(VerdictVerifyError::Other { what: MismatchedPart::World, .. })), "{lab:?}");
     let other = of(&anchored(|anchor| anchor.chain = "eip155:5".to_owned()), &expected());
-    assert!(matches!(other, Err(VerifyError::Other { what: What::Chain, .. })), "{other:?}");
-    let quorum = ExpectedReceipt { proof: Some(Grade::Quorum), ..expected() };
-    assert_eq!(of(&verdict(NOW), &quorum), Err(VerifyError::ProofTooWeak));
+    assert!(matches!(other, Err(VerdictVerifyError::Other { what: MismatchedPart::Chain, .. })), "{other:?}");
+    let quorum = ExpectedReceipt { proof: Some(ProofGrade::Quorum), ..expected() };
+    assert_eq!(of(&verdict(NOW), &quorum), Err(VerdictVerifyError::ProofTooWeak));
     let strangers = strangers_word(NOW);
-    assert_eq!(of(&strangers, &expected()), Err(VerifyError::OneStrangersWord));
-    let enough = ExpectedReceipt { proof: Some(Grade::SingleRpc), ..expected() };
-    assert_eq!(of(&strangers, &enough), Ok(State::Indeterminate));
+    assert_eq!(of(&strangers, &expected()), Err(VerdictVerifyError::OneStrangersWord));
+    let enough = ExpectedReceipt { proof: Some(ProofGrade::SingleRpc), ..expected() };
+    assert_eq!(of(&strangers, &enough), Ok(TrustState::Indeterminate));
 }
 
 #[test]
@@ -143,17 +154,23 @@ fn a_signed_document_holds_as_long_as_the_verdict() {
     let jws = signed();
     assert!(verify_receipt(&jws, &keys(), &expected(), at(NOW + 299)).is_ok());
     let late = verify_receipt(&jws, &keys(), &expected(), at(NOW + 300 + SKEW));
-    assert_eq!(late, Err(VerifyError::Expired { ago: SKEW }));
+    assert_eq!(late, Err(VerdictVerifyError::Expired { ago: SKEW }));
     let early = verify_receipt(&jws, &keys(), &expected(), at(NOW - SKEW - 1));
-    assert_eq!(early, Err(VerifyError::IssuedInTheFuture));
-    let stale = sign_receipt(&Signer::new(key(), ISSUER), &document(), &live(verdict(NOW), None), at(NOW + 300));
-    assert_eq!(stale, Err(SignError::NotFresh));
+    assert_eq!(early, Err(VerdictVerifyError::IssuedInTheFuture));
+    let stale = sign_receipt(
+        &VerdictIssuer::new(key(), ISSUER),
+        &document(),
+        &live_resolution(verdict(NOW), None),
+        at(NOW + 300),
+    );
+    assert_eq!(stale, Err(VerdictSignError::NotFresh));
 }
 
 #[test]
 fn what_was_signed_for_another_purpose_or_changed_is_refused() {
-    let verdict = Signer::new(key(), ISSUER).sign(&live(verdict(NOW), None), at(NOW)).expect("it is fresh");
-    assert!(matches!(verify_receipt(&verdict, &keys(), &expected(), at(NOW)), Err(VerifyError::Jws(_))));
+    let verdict =
+        VerdictIssuer::new(key(), ISSUER).sign(&live_resolution(verdict(NOW), None), at(NOW)).expect("it is fresh");
+    assert!(matches!(verify_receipt(&verdict, &keys(), &expected(), at(NOW)), Err(VerdictVerifyError::Jws(_))));
     let claims = |receipt: Value| json!({"iss": ISSUER, "iat": NOW, "exp": NOW + 300, "receipt": receipt});
     let of = |claims: Value| {
         let jws = key().sign_compact(RECEIPT_TYPE, claims.to_string().as_bytes());
@@ -162,10 +179,10 @@ fn what_was_signed_for_another_purpose_or_changed_is_refused() {
     assert!(of(claims(document().to_value())).is_ok());
     let mut changed = document().to_value();
     changed["state"] = "trusted".into();
-    assert_eq!(of(claims(changed)), Err(VerifyError::WrongDigests));
+    assert_eq!(of(claims(changed)), Err(VerdictVerifyError::WrongDigests));
     let mut long = claims(document().to_value());
     long["exp"] = (NOW + MAX_LIFETIME + 1).into();
-    assert_eq!(of(long), Err(VerifyError::Lifetime));
+    assert_eq!(of(long), Err(VerdictVerifyError::Lifetime));
 }
 
 #[test]
@@ -177,8 +194,9 @@ fn the_command_checks_a_signed_document() {
         path.display().to_string()
     };
     let now = Timestamp::now();
-    let signer = Signer::new(key(), ISSUER);
-    let jws = sign_receipt(&signer, &document(), &live(verdict(now.as_second()), None), now).expect("it is fresh");
+    let signer = VerdictIssuer::new(key(), ISSUER);
+    let jws =
+        sign_receipt(&signer, &document(), &live_resolution(verdict(now.as_second()), None), now).expect("it is fresh");
     let (jws, receipt) = (file("a.jws", jws.as_bytes()), file("r.json", RECEIPT));
     let keys = file("keys.json", keys().to_jwks().to_string().as_bytes());
     let run = |name: &str| {
@@ -206,7 +224,7 @@ fn what_is_said_of_a_receipt_is_signed_and_checked_by_the_program() {
     let world = Devnet::start();
     let [receipt, said, keys, config] =
         ["r.json", "said.jws", "keys.json", "devnet.toml"].map(|file| world.desk.path(file));
-    let sample = Sandbox::receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
+    let sample = Sandbox::sample_receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
     fs::write(&receipt, sample.text).expect("written");
     let (jws, _) = ends(&world.run(&["receipt", "verify", &receipt, "--name", NAME, "-o", "jws"], true), 0);
     fs::write(&said, jws).expect("written");

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use clresolve_core::reason::Step;
-use clresolve_core::state::State;
+use clresolve_core::reason::ResolutionStep;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::cache::CacheStatus;
-use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 
@@ -26,10 +26,10 @@ fn codes(resolution: &Resolution) -> Vec<&'static str> {
 
 /// Waits until the daemon's cache has no trusted verdict about the agent. Asks neither the chain nor the gate.
 async fn notices(daemon: &Resolver) {
-    let question = Question::new(AGENT);
+    let question = NameQuestion::new(AGENT);
     let noticed = async {
         while let CacheStatus::Fresh(found) = daemon.cache_status(&question).await.expect("a good question")
-            && found.verdict().state == State::Trusted
+            && found.verdict().state == TrustState::Trusted
         {
             tokio::task::yield_now().await;
         }
@@ -42,7 +42,7 @@ async fn gate_confirms_shared_evidence_and_fetches_no_content() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let (_one, other) = (stage.sharer().await, stage.daemon().await);
     let before = stage.world.counts();
-    assert_eq!(other.gate(AGENT, VERB).await, Ok(()));
+    assert_eq!(other.check_gate(AGENT, VERB).await, Ok(()));
     let after = stage.world.counts();
     assert_eq!((after.https, after.gateway), (before.https, before.gateway));
     assert!(after.rpc > before.rpc, "the daemon reads the records itself");
@@ -54,11 +54,11 @@ async fn shared_evidence_from_before_a_change_opens_no_gate() {
     let (_one, other) = (stage.sharer().await, stage.daemon().await);
     stage.world.write_text(&name(AGENT), "cl.owner", "thief.eth").expect("it has a resolver");
     let (taken, requests) = stage.requests(other.resolve(AGENT)).await;
-    assert_eq!((taken.verdict().state, requests), (State::Trusted, 0), "a report describes the evidence");
+    assert_eq!((taken.verdict().state, requests), (TrustState::Trusted, 0), "a report describes the evidence");
 
-    assert!(other.gate(AGENT, VERB).await.is_err());
+    assert!(other.check_gate(AGENT, VERB).await.is_err());
     let found = other.resolve(AGENT).await;
-    assert_eq!((found.verdict().state, codes(&found)), (State::Indeterminate, vec!["record-pending"]));
+    assert_eq!((found.verdict().state, codes(&found)), (TrustState::Indeterminate, vec!["record-pending"]));
 }
 
 /// The evidence can be minutes old, and no cached verdict is there to be evicted.
@@ -69,7 +69,7 @@ async fn shared_evidence_that_the_newest_head_contradicts_is_not_served() {
     stage.world.write_text(&name(AGENT), "cl.owner", "thief.eth").expect("it has a resolver");
     let _following = other.follow_heads();
     let found = other.resolve(AGENT).await;
-    assert_eq!((found.verdict().state, codes(&found)), (State::Indeterminate, vec!["record-pending"]));
+    assert_eq!((found.verdict().state, codes(&found)), (TrustState::Indeterminate, vec!["record-pending"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,19 +79,20 @@ async fn each_daemon_notices_a_change_while_redis_is_down() {
     let daemons = [stage.daemon().await, stage.daemon().await];
     let _followers = daemons.each_ref().map(Resolver::follow_heads);
     for daemon in &daemons {
-        assert_eq!(daemon.gate(AGENT, VERB).await, Ok(()));
-        daemon.settled().await;
+        assert_eq!(daemon.check_gate(AGENT, VERB).await, Ok(()));
+        daemon.wait_for_shared_writes().await;
     }
     stage.redis.kill();
     stage.world.write_text(&name(AGENT), "cl.owner", "thief.eth").expect("it has a resolver");
     for daemon in &daemons {
         notices(daemon).await;
         let found = daemon.resolve(AGENT).await;
-        assert_eq!((found.verdict().state, codes(&found)), (State::Indeterminate, vec!["record-pending"]));
+        assert_eq!((found.verdict().state, codes(&found)), (TrustState::Indeterminate, vec!["record-pending"]));
     }
 }
 
-/// It reuses the content of an earlier resolution. A daemon that takes its evidence reports the same age of the content.
+/// It reuses the content of an earlier resolution. A daemon that takes its evidence reports the same age of the
+/// content.
 #[tokio::test]
 async fn a_refresh_is_shared_with_the_age_of_its_content() {
     let Some(stage) = Stage::new(&[]).await else { return };
@@ -99,12 +100,12 @@ async fn a_refresh_is_shared_with_the_age_of_its_content() {
     one.resolve(AGENT).await;
     stage.clock.advance(280);
     one.refresh_ahead(|_| true).await;
-    one.settled().await;
+    one.wait_for_shared_writes().await;
     let other = stage.daemon().await;
     let (found, requests) = stage.requests(other.resolve(AGENT)).await;
-    assert_eq!((found.verdict().state, requests), (State::Trusted, 0));
+    assert_eq!((found.verdict().state, requests), (TrustState::Trusted, 0));
     let fetched_at = |resolution: &Resolution| {
-        let step = resolution.verdict().steps.iter().find(|step| step.step == Step::FetchHttps);
+        let step = resolution.verdict().steps.iter().find(|step| step.step == ResolutionStep::FetchHttps);
         let time = step.and_then(|step| step.evidence["fetched_at"].as_str()).expect("it was not fetched now");
         time.parse::<Timestamp>().expect("a time").as_millisecond()
     };

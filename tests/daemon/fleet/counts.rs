@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clresolve_resolver::cache::CacheKey;
-use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::shared::VERSION;
 use clresolve_resolver::shared::mac::MacKeys;
-use clresolve_resolver::shared::value::{Binding, Value};
-use clresolve_resolver::telemetry::Exposition;
+use clresolve_resolver::shared::value::{SharedEvidence, SharedEvidenceBinding};
+use clresolve_resolver::telemetry::PrometheusExposition;
 use jiff::Timestamp;
 use redis::Commands as _;
 use tokio::sync::{Mutex, mpsc};
@@ -27,7 +27,7 @@ const WAITING: u64 = 64;
 const WRITES: &str = "clresolve_shared_writes_total";
 
 /// The counts of a family, by outcome.
-fn outcomes(counts: &Exposition, family: &str) -> BTreeMap<String, u64> {
+fn outcomes(counts: &PrometheusExposition, family: &str) -> BTreeMap<String, u64> {
     let text = counts.render();
     let series =
         text.lines().filter_map(|line| line.strip_prefix(family)?.strip_prefix("{outcome=\"")?.split_once("\"} "));
@@ -35,20 +35,24 @@ fn outcomes(counts: &Exposition, family: &str) -> BTreeMap<String, u64> {
 }
 
 /// What became of the evidence that was asked for by a question, and how often.
-async fn reads(counts: &Exposition, daemon: &Resolver, name: &str) -> Vec<(String, u64)> {
+async fn reads(counts: &PrometheusExposition, daemon: &Resolver, name: &str) -> Vec<(String, u64)> {
     let family = "clresolve_shared_reads_total";
     let before = outcomes(counts, family);
     daemon.resolve(name).await;
     let reads = since(&before, outcomes(counts, family));
-    daemon.settled().await;
+    daemon.wait_for_shared_writes().await;
     reads
 }
 
 /// What became of what the daemon writes while something is done, and how often.
-async fn writes(counts: &Exposition, daemon: &Resolver, done: impl Future<Output = ()>) -> Vec<(String, u64)> {
+async fn writes(
+    counts: &PrometheusExposition,
+    daemon: &Resolver,
+    done: impl Future<Output = ()>,
+) -> Vec<(String, u64)> {
     let before = outcomes(counts, WRITES);
     done.await;
-    daemon.settled().await;
+    daemon.wait_for_shared_writes().await;
     since(&before, outcomes(counts, WRITES))
 }
 
@@ -68,34 +72,39 @@ fn is(counted: &[(String, u64)], expected: &[(&str, u64)]) {
 
 /// Has a daemon find out about a name, and share it.
 async fn run(daemon: &Resolver, name: &str) {
-    daemon.ask_anew(&Question::new(name)).await.expect("a good question");
+    daemon.ask_anew(&NameQuestion::new(name)).await.expect("a good question");
 }
 
 /// The place of the evidence under a key, at the server.
 fn place(key: &CacheKey) -> String {
-    format!("clresolve:evidence:{}", Binding { version: VERSION, key }.place())
+    format!("clresolve:evidence:{}", SharedEvidenceBinding { version: VERSION, key }.storage_key())
 }
 
-fn stored(stage: &Stage, key: &CacheKey) -> Value {
+fn stored(stage: &Stage, key: &CacheKey) -> SharedEvidence {
     let keys = MacKeys::parse(KEY).expect("a good key");
-    Value::open(&stage.redis.get(&place(key)), &keys, Binding { version: VERSION, key }).expect("it is good")
+    SharedEvidence::decode_verified(
+        &stage.redis.get(&place(key)),
+        &keys,
+        SharedEvidenceBinding { version: VERSION, key },
+    )
+    .expect("it is good")
 }
 
 /// Writes a value as one of the fleet would.
-fn put(stage: &Stage, key: &CacheKey, value: &Value) {
+fn put(stage: &Stage, key: &CacheKey, value: &SharedEvidence) {
     let keys = MacKeys::parse(KEY).expect("a good key");
-    let bytes = value.with_mac(&keys, Binding { version: VERSION, key }).expect("it is short");
+    let bytes = value.with_mac(&keys, SharedEvidenceBinding { version: VERSION, key }).expect("it is short");
     stage.redis.set(&place(key), &bytes);
 }
 
 /// Where there is nothing to take a daemon looks twice: before it asks for the right to run, and once it has that.
 #[tokio::test]
 async fn shared_evidence_is_counted_by_what_became_of_it() {
-    let counts = Exposition::default();
+    let counts = PrometheusExposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let Some(mut stage) = Stage::new(&[]).await else { return };
     let one = stage.daemon().await;
-    let [agent, other] = [AGENT, OTHER].map(|name| one.cache_key(&Question::new(name)).expect("a good question"));
+    let [agent, other] = [AGENT, OTHER].map(|name| one.cache_key(&NameQuestion::new(name)).expect("a good question"));
     for name in [AGENT, OTHER] {
         is(&reads(&counts, &one, name).await, &[("missing", 2)]);
     }
@@ -104,13 +113,13 @@ async fn shared_evidence_is_counted_by_what_became_of_it() {
     let good = stored(&stage, &agent);
     stage.redis.set(&place(&agent), b"x");
     is(&reads(&counts, &stage.daemon().await, AGENT).await, &[("refused", 2)]);
-    put(&stage, &agent, &Value { fresh_until: Timestamp::now(), ..good.clone() });
+    put(&stage, &agent, &SharedEvidence { fresh_until: Timestamp::now(), ..good.clone() });
     is(&reads(&counts, &stage.daemon().await, AGENT).await, &[("aged", 2)]);
     let of_other = stored(&stage, &other);
     put(&stage, &agent, &of_other);
     is(&reads(&counts, &stage.daemon().await, AGENT).await, &[("unfit", 2)]);
     one.evict(&name(AGENT));
-    one.settled().await;
+    one.wait_for_shared_writes().await;
     put(&stage, &agent, &good);
     is(&reads(&counts, &one, AGENT).await, &[("evicted", 2)]);
 
@@ -130,7 +139,7 @@ async fn shared_evidence_is_counted_by_what_became_of_it() {
 /// Values wait behind one that the server does not take yet, each for its turn.
 #[tokio::test]
 async fn what_is_written_is_counted_by_what_became_of_it() {
-    let counts = Exposition::default();
+    let counts = PrometheusExposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let Some(mut stage) = Stage::new(&[]).await else { return };
     let direct = stage.daemon().await;
@@ -198,13 +207,14 @@ async fn what_is_written_is_counted_by_what_became_of_it() {
     tokio::time::timeout(PATIENCE, written).await.expect("what had room is written");
 }
 
-/// A verdict of evidence that is not accepted is neither counted nor reported: the daemon's own run tells what it finds.
+/// A verdict of evidence that is not accepted is neither counted nor reported: the daemon's own run tells what it
+/// finds.
 #[tokio::test]
 async fn a_verdict_of_evidence_that_is_not_accepted_is_not_counted() {
-    let counts = Exposition::default();
+    let counts = PrometheusExposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let Some(stage) = Stage::new(&[]).await else { return };
-    let agent = stage.sharer().await.cache_key(&Question::new(AGENT)).expect("a good question");
+    let agent = stage.sharer().await.cache_key(&NameQuestion::new(AGENT)).expect("a good question");
     let good = stored(&stage, &agent);
     let verdicts = || {
         let text = counts.render();
@@ -212,7 +222,7 @@ async fn a_verdict_of_evidence_that_is_not_accepted_is_not_counted() {
         counted.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>()
     };
     let fresh_until = good.fresh_until - Duration::from_secs(1);
-    for (value, became) in [(&Value { fresh_until, ..good.clone() }, ("unfit", 2)), (&good, ("taken", 1))] {
+    for (value, became) in [(&SharedEvidence { fresh_until, ..good.clone() }, ("unfit", 2)), (&good, ("taken", 1))] {
         let daemon = stage.daemon().await;
         put(&stage, &agent, value);
         let before = verdicts();
@@ -223,7 +233,7 @@ async fn a_verdict_of_evidence_that_is_not_accepted_is_not_counted() {
 
 #[tokio::test]
 async fn whether_the_server_answers_is_told() {
-    let counts = Exposition::default();
+    let counts = PrometheusExposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let is_up = || counts.render().contains("\nclresolve_redis_up 1\n");
     let Some(mut stage) = Stage::new(&[]).await else { return };
@@ -231,8 +241,8 @@ async fn whether_the_server_answers_is_told() {
     assert!(is_up(), "{}", counts.render());
     stage.redis.kill();
     let runs = async || {
-        one.ask_anew(&Question::new(OTHER)).await.expect("a good question");
-        one.settled().await;
+        one.ask_anew(&NameQuestion::new(OTHER)).await.expect("a good question");
+        one.wait_for_shared_writes().await;
     };
     runs().await;
     assert!(counts.render().contains("\nclresolve_redis_up 0\n"), "{}", counts.render());

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::config::Config;
-use clresolve_resolver::resolve::{Question, Resolver};
-use clresolve_resolver::telemetry::Exposition;
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
+use clresolve_resolver::telemetry::PrometheusExposition;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixStream};
 
@@ -27,7 +27,7 @@ async fn load(daemons: &[&Resolver]) {
                 daemon.evict(&name(AGENT));
             }
             for found in futures_util::future::join_all(daemons.iter().map(|daemon| daemon.resolve(AGENT))).await {
-                assert_eq!(found.verdict().state, State::Trusted, "{:#?}", found.verdict());
+                assert_eq!(found.verdict().state, TrustState::Trusted, "{:#?}", found.verdict());
             }
         }
     };
@@ -40,8 +40,8 @@ async fn recovers(stage: &Stage, daemon: &Resolver) {
     stage.clock.advance(10);
     let shares = async {
         while stage.redis.keys("evidence").is_empty() {
-            daemon.ask_anew(&Question::new(AGENT)).await.expect("a good question");
-            daemon.settled().await;
+            daemon.ask_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
+            daemon.wait_for_shared_writes().await;
         }
     };
     tokio::time::timeout(PATIENCE, shares).await.expect("it shares again");
@@ -128,7 +128,7 @@ async fn pass_late(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + U
 /// Its answers come too late for any resolution.
 #[tokio::test]
 async fn answers_go_on_while_the_server_is_slow() {
-    let counts = Exposition::default();
+    let counts = PrometheusExposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let Some(mut stage) = stage(&[]).await else { return };
     let millis = Arc::new(AtomicU64::new(SLOW_MILLIS));
@@ -146,8 +146,8 @@ async fn answers_go_on_while_the_server_is_slow() {
     // What rests is tried again. A third daemon has evicted nothing.
     let takes = async {
         while !counts.render().contains(&reads("taken")) {
-            one.ask_anew(&Question::new(AGENT)).await.expect("a good question");
-            one.settled().await;
+            one.ask_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
+            one.wait_for_shared_writes().await;
             stage.daemon().await.resolve(AGENT).await;
             stage.clock.advance(10);
         }
@@ -162,7 +162,7 @@ async fn an_answer_from_the_cache_never_asks_the_server() {
     let one = stage.sharer().await;
     stage.redis.signal("-STOP");
     let cached = tokio::time::timeout(Duration::from_secs(10), one.resolve(AGENT)).await;
-    assert_eq!(cached.expect("it does not wait for the server").verdict().state, State::Trusted);
+    assert_eq!(cached.expect("it does not wait for the server").verdict().state, TrustState::Trusted);
 }
 
 /// Says that a value without end comes, and sends it for as long as somebody reads.
@@ -191,7 +191,7 @@ async fn an_answer_without_end_is_given_up() {
     });
     let daemon = stage.daemon().await;
     let asked = tokio::time::timeout(PATIENCE / 2, daemon.resolve(AGENT)).await;
-    assert_eq!(asked.expect("it is given up").verdict().state, State::Trusted);
+    assert_eq!(asked.expect("it is given up").verdict().state, TrustState::Trusted);
     let bytes = most.recv().await.expect("it ends");
     assert!(bytes < TOO_MUCH, "{bytes} bytes were read");
 }

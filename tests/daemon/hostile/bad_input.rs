@@ -9,12 +9,12 @@ use std::time::Duration;
 use axum::Router;
 use bytes::Bytes;
 use clresolve_resolver::clock::{Clock, SystemClock};
-use clresolve_resolver::config::{Config, Endpoint, ProofDemand};
+use clresolve_resolver::config::{Config, ProofDemand, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::resolve::doctor::examine;
-use clresolve_resolver::sandbox::World;
-use clresolve_resolver::telemetry::Exposition;
-use clresolve_sandbox::ChainState;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_resolver::telemetry::PrometheusExposition;
+use clresolve_sandbox::ServedChainState;
 use clresolve_sandbox::chain::RpcFault;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
@@ -35,14 +35,14 @@ impl Clock for Ahead {
     }
 }
 
-async fn world() -> World {
-    World::start(&spec(&format!("[[agent]]\nname = \"{NAME}\"\nabout = \"Good.\"\nstate = \"trusted\"\n")))
+async fn world() -> CustomSandbox {
+    CustomSandbox::start(&spec(&format!("[[agent]]\nname = \"{NAME}\"\nabout = \"Good.\"\nstate = \"trusted\"\n")))
         .await
         .unwrap()
 }
 
 /// The world's configuration with these endpoints. One endpoint suffices for a resolution.
-fn config(world: &World, endpoints: Vec<Endpoint>) -> Config {
+fn config(world: &CustomSandbox, endpoints: Vec<RpcEndpointConfig>) -> Config {
     let mut config = patient(world);
     config.chain.endpoints = endpoints;
     config.chain.proof = Some(ProofDemand::SingleRpc);
@@ -50,7 +50,10 @@ fn config(world: &World, endpoints: Vec<Endpoint>) -> Config {
 }
 
 /// A proxy for the world's endpoint that changes each request.
-async fn before(world: &World, change: impl Fn(&mut Value) + Send + Sync + 'static) -> (Endpoint, Proxy) {
+async fn before(
+    world: &CustomSandbox,
+    change: impl Fn(&mut Value) + Send + Sync + 'static,
+) -> (RpcEndpointConfig, Proxy) {
     let upstream: Url = world.config().chain.endpoints[0].url.clone();
     let (http, change) = (Client::builder().no_proxy().build().unwrap(), Arc::new(change));
     let passes = move |body: Bytes| {
@@ -66,7 +69,7 @@ async fn before(world: &World, change: impl Fn(&mut Value) + Send + Sync + 'stat
         }
     };
     let proxy = Proxy::serving(Router::new().fallback(passes)).await;
-    (Endpoint { label: "bad".to_owned(), operator: "bad".to_owned(), url: proxy.url(), own: true }, proxy)
+    (RpcEndpointConfig { label: "bad".to_owned(), operator: "bad".to_owned(), url: proxy.url(), own: true }, proxy)
 }
 
 /// The advice of `doctor`, as one text.
@@ -90,7 +93,7 @@ fn assert_says(text: &str, parts: &[&str]) {
 
 /// Checks that `doctor`, the verdict and the metrics show the fault of the only endpoint.
 async fn shows(config: &Config, minutes: i64, doctor: &str, reasons: &[&str], metric: &str) {
-    let counts = Exposition::default();
+    let counts = PrometheusExposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     assert_says(&advice(config, &Ahead(minutes)).await, &[doctor]);
     let (state, found) = verdict(config, Arc::new(Ahead(minutes))).await;
@@ -102,8 +105,8 @@ async fn shows(config: &Config, minutes: i64, doctor: &str, reasons: &[&str], me
 #[tokio::test]
 async fn endpoint_on_another_chain() {
     let world = world().await;
-    let other = world.endpoint(RpcFault::WrongChainId(5), ChainState::Growing, true).await.unwrap();
-    let config = config(&world, vec![Endpoint { label: "bad".to_owned(), ..other }]);
+    let other = world.endpoint(RpcFault::WrongChainId(5), ServedChainState::Growing, true).await.unwrap();
+    let config = config(&world, vec![RpcEndpointConfig { label: "bad".to_owned(), ..other }]);
     let metric = "clresolve_rpc_answers_refused_total{endpoint=\"bad\",why=\"wrong-chain\"}";
     shows(&config, 0, "bad serves chain 5, not chain 31337", &["chain 5"], metric).await;
 }
@@ -126,7 +129,7 @@ async fn endpoint_that_answers_for_another_block() {
 /// `tests/daemon/hostile/heads.rs` tests that such an endpoint beside two others changes no verdict.
 #[tokio::test]
 async fn head_that_runs_backwards() {
-    let counts = Exposition::default();
+    let counts = PrometheusExposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let (world, asked) = (world().await, AtomicUsize::new(0));
     let (endpoint, _proxy) = before(&world, move |request| {
@@ -146,7 +149,7 @@ async fn head_that_runs_backwards() {
     let counted = async {
         while !counts.render().contains(metric) {
             // This makes the name hot.
-            let _ = resolver.gate(NAME, "summarize").await;
+            let _ = resolver.check_gate(NAME, "summarize").await;
             tokio::task::yield_now().await;
         }
     };
@@ -171,7 +174,7 @@ async fn head_that_never_advances() {
 async fn operator_that_is_listed_twice() {
     let world = world().await;
     let own = world.config().chain.endpoints[0].clone();
-    let of = |label: &str, operator: &str, url: &Url| Endpoint {
+    let of = |label: &str, operator: &str, url: &Url| RpcEndpointConfig {
         label: label.to_owned(),
         operator: operator.to_owned(),
         url: url.clone(),

@@ -1,6 +1,6 @@
 //! Payees on Base. A name publishes its payee on mainnet, by the address record for Base or by the default one for all
-//! EVM chains. Only a registration is read from Base itself: here through the public endpoints without keys that wallets
-//! and libraries ship for Base, emulated with their reported limits.
+//! EVM chains. Only a registration is read from Base itself: here through the public endpoints without keys that
+//! wallets and libraries ship for Base, emulated with their reported limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,12 +11,12 @@ use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use clresolve_payment::DecisionRequest;
-use clresolve_payment::decision::{Decision, Outcome};
-use clresolve_resolver::config::{ChainId, Config, Endpoint, ProofDemand, RegistryChain};
+use clresolve_payment::PaymentDecisionRequest;
+use clresolve_payment::decision::{DecisionOutcome, PaymentDecision};
+use clresolve_resolver::config::{ChainId, Config, ProofDemand, RegistryChainConfig, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
-use clresolve_verdict::evidence::links::Registration;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_verdict::evidence::links::AgentRegistration;
 use reqwest::Client;
 use serde_json::{Value, json};
 use url::Url;
@@ -117,7 +117,7 @@ fn error(code: i64, message: &str) -> Value {
 
 /// A world with a seller whose price is on Base, and endpoints for Base.
 struct Stage {
-    world: World,
+    world: CustomSandbox,
     operators: Vec<(Arc<Operator>, Proxy)>,
 }
 
@@ -128,7 +128,7 @@ impl Stage {
             "[[agent]]\nname = \"{NAME}\"\nabout = \"It sells.\"\nstate = \"trusted\"\nseller = \"\"\n\
              addresses = {{ 31337 = \"0x\", 84532 = \"0x\", {addresses} }}\n{keys}\n"
         );
-        let world = World::start(&spec(&seller)).await.unwrap();
+        let world = CustomSandbox::start(&spec(&seller)).await.unwrap();
         let upstream = world.config().chain.endpoints[0].url.clone();
         let mut operators = Vec::new();
         for limits in OPERATORS {
@@ -154,9 +154,9 @@ impl Stage {
         let endpoint = |(place, (operator, proxy)): (usize, &(Arc<Operator>, Proxy))| {
             let label = operator.limits.label.to_owned();
             let url = if dead.contains(&place) { "http://127.0.0.1:1/".parse().unwrap() } else { proxy.url() };
-            Endpoint { operator: label.clone(), label, url, own: false }
+            RpcEndpointConfig { operator: label.clone(), label, url, own: false }
         };
-        let mut base = RegistryChain::new(self.operators.iter().enumerate().map(endpoint).collect());
+        let mut base = RegistryChainConfig::new(self.operators.iter().enumerate().map(endpoint).collect());
         base.proof = Some(ProofDemand::Quorum);
         base.max_head_age = Some(HEAD_AGE);
         base.agents.insert(NAME.to_owned(), 1);
@@ -165,11 +165,11 @@ impl Stage {
     }
 
     /// The decision about a payment to `pay_to` on Base.
-    async fn decided(&self, pay_to: &str, dead: &[usize]) -> Decision {
+    async fn decided(&self, pay_to: &str, dead: &[usize]) -> PaymentDecision {
         let resolver = Resolver::new(&self.config(dead)).await.unwrap();
         let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).unwrap();
         let url = route.url().to_string();
-        let mut reply = resolver.unpaid(&url, Some("{}")).await.unwrap();
+        let mut reply = resolver.send_unpaid_request(&url, Some("{}")).await.unwrap();
         let (_, header) = reply.headers.iter_mut().find(|(name, _)| name == "payment-required").unwrap();
         let mut terms: Value = serde_json::from_slice(&STANDARD.decode(&*header).unwrap()).unwrap();
         terms["accepts"] = json!([{
@@ -182,7 +182,7 @@ impl Stage {
             "extra": {"name": "USD Coin", "version": "2"},
         }]);
         *header = STANDARD.encode(terms.to_string());
-        resolver.decide(&DecisionRequest::about_reply(NAME, "summarize", &url, reply)).await
+        resolver.decide(&PaymentDecisionRequest::about_reply(NAME, "summarize", &url, reply)).await
     }
 
     /// Requests to all operators so far.
@@ -193,8 +193,8 @@ impl Stage {
 
 /// The keys of a seller with a registration on Base, whose name has the record of ENSIP-25.
 fn registered() -> String {
-    let registry = RegistryChain::new(Vec::new()).registry;
-    let key = Registration::new(BASE, registry, 1.try_into().unwrap()).key();
+    let registry = RegistryChainConfig::new(Vec::new()).registry;
+    let key = AgentRegistration::new(BASE, registry, 1.try_into().unwrap()).key();
     format!("records.\"{key}\" = \"1\"\nerc8004 = {{ }}")
 }
 
@@ -204,10 +204,10 @@ async fn payee_on_base_is_proven_by_either_address_record() {
     for addresses in [format!("{BASE} = \"{PAYEE}\""), format!("default = \"{PAYEE}\"")] {
         let stage = Stage::new(&addresses, "").await;
         let decision = stage.decided(PAYEE, &[]).await;
-        assert_eq!(decision.decision, Outcome::Allow, "{addresses}: {decision:#?}");
+        assert_eq!(decision.decision, DecisionOutcome::Allow, "{addresses}: {decision:#?}");
         assert_eq!(stage.asked(), 0, "{addresses}: the records are on mainnet");
         let decision = stage.decided(other, &[]).await;
-        assert_eq!((decision.decision, decision.codes), (Outcome::Deny, vec!["payee-mismatch".to_owned()]));
+        assert_eq!((decision.decision, decision.codes), (DecisionOutcome::Deny, vec!["payee-mismatch".to_owned()]));
     }
 }
 
@@ -218,7 +218,7 @@ async fn record_for_base_takes_precedence_over_the_default() {
         Stage::new(&format!("{BASE} = \"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC\", default = \"{PAYEE}\""), "")
             .await;
     let decision = stage.decided(PAYEE, &[]).await;
-    assert_eq!((decision.decision, decision.codes), (Outcome::Deny, vec!["payee-mismatch".to_owned()]));
+    assert_eq!((decision.decision, decision.codes), (DecisionOutcome::Deny, vec!["payee-mismatch".to_owned()]));
 }
 
 /// The rate-limited operator answers too few requests for a registration. Two other operators suffice.
@@ -227,7 +227,7 @@ async fn registration_on_base_is_read_through_its_public_endpoints() {
     for dead in [&[][..], &[0], &[1], &[2], &[3], &[0, 1]] {
         let stage = Stage::new("", &registered()).await;
         let decision = stage.decided(PAYEE, dead).await;
-        assert_eq!(decision.decision, Outcome::Allow, "{dead:?}: {decision:#?}");
+        assert_eq!(decision.decision, DecisionOutcome::Allow, "{dead:?}: {decision:#?}");
         let proven = "by agent 1 of the ERC-8004 registry on eip155:8453";
         assert!(decision.reason.contains(proven), "{dead:?}: {}", decision.reason);
         assert!(stage.asked() > 0);
@@ -238,6 +238,6 @@ async fn registration_on_base_is_read_through_its_public_endpoints() {
 async fn registration_that_one_operator_reports_proves_nothing() {
     let stage = Stage::new("", &registered()).await;
     let decision = stage.decided(PAYEE, &[0, 1, 2]).await;
-    assert_eq!((decision.decision, decision.abort), (Outcome::Undecided, true), "{decision:#?}");
+    assert_eq!((decision.decision, decision.abort), (DecisionOutcome::Undecided, true), "{decision:#?}");
     assert_eq!(decision.codes, ["payee-unproven"]);
 }

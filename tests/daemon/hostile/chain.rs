@@ -1,7 +1,7 @@
 //! Endpoints behind proxies that alter one thing, and the verdict of each proof grade.
 
-use clresolve_resolver::config::{BlockSelector, Config, Endpoint, ProofDemand};
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::config::{BlockSelector, Config, ProofDemand, RpcEndpointConfig};
+use clresolve_resolver::sandbox::CustomSandbox;
 use serde_json::Value;
 
 use crate::hostile::{expect, patient, spec};
@@ -93,14 +93,14 @@ const LIES: [Lie; 5] = [
 ];
 
 struct Stage {
-    world: World,
+    world: CustomSandbox,
     honest: Value,
 }
 
 impl Stage {
     async fn new() -> Self {
         let agent = format!("[[agent]]\nname = \"{NAME}\"\nabout = \"Good.\"\nstate = \"trusted\"\n");
-        let world = World::start(&spec(&agent)).await.unwrap();
+        let world = CustomSandbox::start(&spec(&agent)).await.unwrap();
         let honest = crate::hostile::judged(&patient(&world), NAME).await;
         expect("the honest world", &honest, "trusted", &[]);
         Self { world, honest }
@@ -115,7 +115,12 @@ impl Stage {
         for (place, altered) in endpoints.iter().enumerate() {
             let proxy = Proxy::before(upstream.clone(), *altered).await;
             let label = format!("endpoint-{place}");
-            config.chain.endpoints.push(Endpoint { operator: label.clone(), label, url: proxy.url(), own: false });
+            config.chain.endpoints.push(RpcEndpointConfig {
+                operator: label.clone(),
+                label,
+                url: proxy.url(),
+                own: false,
+            });
             proxies.push(proxy);
         }
         config.chain.proof = Some(proof);

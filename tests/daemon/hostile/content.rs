@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::CustomSandbox;
 use futures_util::{StreamExt as _, stream};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -69,7 +69,7 @@ async fn no_case_of_the_corpus_is_believed() {
             format!("ipfs://{}", mirror.trim_end_matches('/'))
         );
     }
-    let world = World::start(&spec(&agents)).await.unwrap();
+    let world = CustomSandbox::start(&spec(&agents)).await.unwrap();
     let cars: BTreeMap<String, Vec<u8>> =
         cases.iter().map(|case| (text(case, "car"), fs::read(folder.join(text(case, "car"))).unwrap())).collect();
     let wrong: Vec<String> = stream::iter(cases.iter().enumerate())

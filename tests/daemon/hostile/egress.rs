@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use clresolve_resolver::config::{Config, ConnectTo};
+use clresolve_resolver::config::{Config, ConnectToRule};
 use clresolve_resolver::fetch::EgressViolation;
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::CustomSandbox;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use url::Url;
@@ -110,7 +110,7 @@ async fn no_name_leads_the_resolver_to_the_canary() {
         .iter()
         .map(|case| format!("[[agent]]\nname = {}\nabout = \"Leads away.\"\n{}\n", text(&case.name), case.toml))
         .collect();
-    let world = World::start(&spec(&agents)).await.unwrap();
+    let world = CustomSandbox::start(&spec(&agents)).await.unwrap();
 
     let mover = Server::tls(&[HOST], move |head| moved(head, &table)).await;
     let config = away(&world, &mover);
@@ -136,9 +136,9 @@ async fn no_name_leads_the_resolver_to_the_canary() {
 }
 
 /// The world's configuration, where [`HOST`] is this server.
-fn away(world: &World, mover: &Server) -> Config {
+fn away(world: &CustomSandbox, mover: &Server) -> Config {
     let mut config = patient(world);
-    let detour: ConnectTo = mover.detour(&format!("{HOST}:443")).parse().unwrap();
+    let detour: ConnectToRule = mover.detour(&format!("{HOST}:443")).parse().unwrap();
     config.network.connect_to.push(detour);
     config.network.ca_pems.push(String::from_utf8(mover.root.to_vec()).unwrap());
     config
@@ -165,7 +165,7 @@ async fn a_name_that_leads_to_the_canary_among_public_addresses_is_refused() {
     let agent = format!(
         "[[agent]]\nname = \"mixed.eth\"\nabout = \"Mixed.\"\nrecords = {{ \"cl.agentcard\" = \"https://a.example:{port}/\" }}\n"
     );
-    let world = World::start(&spec(&agent)).await.unwrap();
+    let world = CustomSandbox::start(&spec(&agent)).await.unwrap();
     let good: [IpAddr; 2] = ["8.8.8.8".parse().unwrap(), "2606:4700:4700::1111".parse().unwrap()];
     for place in 0..=good.len() {
         let mut answers = good.to_vec();

@@ -1,7 +1,7 @@
 //! Names in ENSv2 under the daemon: a relinked record, a deleted name and a migration each close the gate at the next
 //! head, and heads that change nothing confirm a migrated name.
 
-use clresolve_sandbox::chain::{RpcFault, Traces};
+use clresolve_sandbox::chain::{Ensv1Remnant, RpcFault};
 
 use crate::hostile::heads::{GOOD, OTHER, Stage, good, parsed, quorum};
 
@@ -49,7 +49,7 @@ async fn migration_closes_the_gate_though_all_records_stay() {
     let agents = [good(OTHER), wildcard()].concat();
     let mut stage = Stage::new(&agents, &[RpcFault::None], quorum).await;
     stage.heat(&[OTHER, WILDCARD]).await;
-    let block = stage.world.change(|chain| chain.migrate(&parsed(PARENT), Traces::Taken)).unwrap();
+    let block = stage.world.change(|chain| chain.migrate(&parsed(PARENT), Ensv1Remnant::Taken)).unwrap();
     stage.until_denied(WILDCARD).await;
     stage.stays_allowed(OTHER, &block).await;
     let verdict = stage.report(WILDCARD).await;

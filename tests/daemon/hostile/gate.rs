@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, Command};
 use std::time::Duration;
 
 use clresolve_resolver::config::Config;
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::CustomSandbox;
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -49,7 +49,7 @@ struct Daemon {
 impl Daemon {
     fn start(mut config: Config) -> Self {
         config.timeout = PATIENCE;
-        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         // Every connection from this machine is the same client's. What one client may do is tested elsewhere.
         config.http.connections_per_client = 2 * IN_ALL;
@@ -122,15 +122,15 @@ fn is_open(answer: &str) -> bool {
 }
 
 /// A good agent, and parents below which every name has one of the worst cards.
-async fn world() -> World {
+async fn world() -> CustomSandbox {
     let good = "[[agent]]\nname = \"good.eth\"\nabout = \"A good agent.\"\n".to_owned();
     let worst = known(Judge::Verdict);
     let costly = (0..).zip(&worst).map(|(number, card): (usize, _)| costly(&format!("a.worst-{number}.eth"), card));
-    World::start(&spec(&(good + &costly.collect::<String>()))).await.unwrap()
+    CustomSandbox::start(&spec(&(good + &costly.collect::<String>()))).await.unwrap()
 }
 
 /// The daemon of a world, with a good name in its cache.
-async fn warm(world: &World) -> Daemon {
+async fn warm(world: &CustomSandbox) -> Daemon {
     warmed(world.config()).await
 }
 
@@ -299,7 +299,8 @@ async fn overtakes(daemon: &Daemon, what: &str, message: impl Fn(usize) -> Strin
     assert!(answers.get() > 2 * floods, "{what}: {} answers during {floods} floods", answers.get());
 }
 
-/// That judging has threads of its own is shown by the tests of `crates/resolver/src/resolve.rs` and `crates/resolver/src/cpu_pool.rs`.
+/// That judging has threads of its own is shown by the tests of `crates/resolver/src/resolve.rs` and
+/// `crates/resolver/src/cpu_pool.rs`.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gate_answers_while_every_worker_judges_the_worst_messages() {

@@ -6,11 +6,11 @@ use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 use clresolve_ipfs::ContentId;
-use clresolve_ipfs::build::{Layout, car, tree};
-use clresolve_resolver::config::{Config, Gateway, Hedging, ListenAt};
+use clresolve_ipfs::build::{DagLayout, build_tree, write_car};
+use clresolve_resolver::config::{Config, HedgeDelay, IpfsGateway, ListenAddress};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::GatewayManners;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::IpfsGatewayBehaviour;
 use clresolve_server::http;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
@@ -36,7 +36,7 @@ const CARDS_HOST: &str = "cards.sandbox.example";
 
 /// A world with one good agent, whose card lies some directories deep.
 pub(crate) struct Deep {
-    pub(crate) world: World,
+    pub(crate) world: CustomSandbox,
     pub(crate) content: Content,
     pub(crate) conclusion: String,
 }
@@ -44,18 +44,18 @@ pub(crate) struct Deep {
 impl Deep {
     /// With a card of several blocks.
     pub(crate) async fn new() -> Self {
-        Self::laid("directory-of-blocks", Layout { chunk: CHUNK, ..Layout::default() }).await
+        Self::laid("directory-of-blocks", DagLayout { chunk: CHUNK, ..DagLayout::default() }).await
     }
 
     /// With a card that is one raw block.
     async fn with_raw_leaf() -> Self {
-        Self::laid("directory", Layout::default()).await
+        Self::laid("directory", DagLayout::default()).await
     }
 
-    async fn laid(word: &str, layout: Layout) -> Self {
+    async fn laid(word: &str, layout: DagLayout) -> Self {
         let agent =
             format!("[[agent]]\nname = \"{NAME}\"\nabout = \"Deep.\"\nlayout = \"{word}\"\nstate = \"trusted\"\n");
-        let world = World::start(&spec(&agent)).await.unwrap();
+        let world = CustomSandbox::start(&spec(&agent)).await.unwrap();
         let resolver = Resolver::new(&patient(&world)).await.unwrap();
         let resolution = resolved(&resolver, NAME).await;
         let verdict = json(&resolution);
@@ -65,13 +65,13 @@ impl Deep {
         let bytes = resolution.card().cloned().unwrap();
         let readme = Bytes::from_static(b"Agent-Cards of the sandbox.\n");
         let files = [("README.md".to_owned(), readme), (path.clone(), bytes.clone())].into();
-        let (root, blocks) = tree(&files, layout);
+        let (root, blocks) = build_tree(&files, layout);
         assert_eq!(card["cid"], root.to_string(), "the sandbox lays its cards out like this");
         let conclusion = verdict["conclusion"].as_str().unwrap().to_owned();
         Self { world, content: Content { root, path, blocks, card: bytes }, conclusion }
     }
 
-    pub(crate) fn with_gateways(&self, gateways: Vec<Gateway>) -> Config {
+    pub(crate) fn with_gateways(&self, gateways: Vec<IpfsGateway>) -> Config {
         let mut config = patient(&self.world);
         config.gateways = gateways;
         config
@@ -80,13 +80,13 @@ impl Deep {
     /// A gateway that has all but the card's own block, for which it answers so.
     async fn without_leaf(&self, answer: impl Fn() -> Answer + Send + Sync + 'static) -> Server {
         let content = self.content.clone();
-        let leaf = ContentId::raw_of(&content.card);
+        let leaf = ContentId::from_raw_block(&content.card);
         assert!(content.blocks.contains_key(&leaf), "the card is one raw block");
         Server::plain(move |head| {
             if is_car(head) {
                 let mut sections = content.along();
                 sections.retain(|(cid, _)| *cid != leaf);
-                return as_car(&car(&content.root, sections.iter().map(|(cid, block)| (cid, block))));
+                return as_car(&write_car(&content.root, sections.iter().map(|(cid, block)| (cid, block))));
             }
             if head.contains(&leaf.to_string()) { answer() } else { content.raw(head) }
         })
@@ -100,8 +100,8 @@ impl Deep {
 }
 
 /// The gateway that is `server`.
-pub(crate) fn gateway(label: &str, server: &Server) -> Gateway {
-    Gateway { label: label.to_owned(), url: server.url(), own: false }
+pub(crate) fn gateway(label: &str, server: &Server) -> IpfsGateway {
+    IpfsGateway { label: label.to_owned(), url: server.url(), own: false }
 }
 
 #[tokio::test]
@@ -135,9 +135,9 @@ async fn no_fault_changes_the_conclusion_beside_an_honest_gateway() {
     stream::iter(FAULTS)
         .for_each_concurrent(AT_ONCE, |(name, fault, _)| async move {
             let bad = deep.failing(fault).await;
-            let honest = deep.world.gateway(GatewayManners::Ok);
+            let honest = deep.world.gateway(IpfsGatewayBehaviour::Ok);
             let mut config = deep.with_gateways(vec![gateway("bad", &bad), honest]);
-            config.network.hedging = Hedging::Learnt;
+            config.network.hedging = HedgeDelay::Learnt;
             let verdict = crate::hostile::judged(&config, NAME).await;
             assert_eq!(verdict["state"], "trusted", "{name}: {:#}", verdict["reasons"]);
             assert_eq!(verdict["conclusion"], deep.conclusion, "{name}");
@@ -172,7 +172,7 @@ async fn all_gateways_may_lie_at_once() {
     }
     let gateways = servers.iter().map(|(name, server)| gateway(&name.replace(' ', "-"), server)).collect();
     let mut config = deep.with_gateways(gateways);
-    config.network.hedging = Hedging::Learnt;
+    config.network.hedging = HedgeDelay::Learnt;
     config.timeout = PATIENCE;
     expect("all", &crate::hostile::judged(&config, NAME).await, "indeterminate", &["cid-unproven", "gateway-lied"]);
 }
@@ -193,9 +193,9 @@ async fn a_leaf_that_its_host_serves_after_the_gateways_gave_it_up_is_proven() {
     let mut config = deep.with_gateways(vec![gateway("without-leaf", &without_leaf)]);
     config.network.connect_to.insert(0, host.detour(&format!("{CARDS_HOST}:443")).parse().unwrap());
     config.network.ca_pems.push(String::from_utf8(host.root.to_vec()).unwrap());
-    config.http.listen = ListenAt::loopback(0);
-    let daemon = http::Server::bind(&config).await.unwrap();
-    let address = daemon.address().tcp().unwrap();
+    config.http.listen = ListenAddress::loopback(0);
+    let daemon = http::HttpDaemon::bind(&config).await.unwrap();
+    let address = daemon.address().tcp_address().unwrap();
     tokio::spawn(daemon.run(std::future::pending()));
 
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -221,7 +221,7 @@ async fn a_leaf_that_its_host_serves_after_the_gateways_gave_it_up_is_proven() {
 async fn a_leaf_on_which_a_gateway_stalls_is_that_of_the_host() {
     let deep = Deep::with_raw_leaf().await;
     let stalling = deep.without_leaf(|| Answer::Stall(Vec::new())).await;
-    for beside in [None, Some(GatewayManners::Missing)] {
+    for beside in [None, Some(IpfsGatewayBehaviour::Missing)] {
         let beside = beside.map(|manners| deep.world.gateway(manners));
         let mut config = deep.with_gateways(beside.into_iter().chain([gateway("stalling", &stalling)]).collect());
         config.timeout = LIMIT;
@@ -241,11 +241,11 @@ async fn a_key_in_the_url_of_a_gateway_is_shown_nowhere() {
     let away =
         Server::plain(|_| Answer::Whole(answer("302 Found", "Location: https://a.example/SECRET\r\n", b""))).await;
     let gone = Server::plain(|_| Answer::Cut(Vec::new())).await;
-    let with_key = |mut gateway: Gateway| {
+    let with_key = |mut gateway: IpfsGateway| {
         gateway.url.set_path("/SECRET/");
         gateway
     };
-    let mut gateways: Vec<Gateway> = [("lying", &lying), ("busy", &busy), ("away", &away), ("gone", &gone)]
+    let mut gateways: Vec<IpfsGateway> = [("lying", &lying), ("busy", &busy), ("away", &away), ("gone", &gone)]
         .map(|(label, server)| with_key(gateway(label, server)))
         .into();
     gateways.push("https://10.0.0.1/SECRET".parse().unwrap());

@@ -11,16 +11,16 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::Block;
+use clresolve_core::reading::ChainBlock;
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{Config, ListenAt, ProofDemand};
+use clresolve_resolver::config::{Config, ListenAddress, ProofDemand};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
-use clresolve_resolver::telemetry::Exposition;
-use clresolve_sandbox::ChainState;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_resolver::telemetry::PrometheusExposition;
+use clresolve_sandbox::ServedChainState;
 use clresolve_sandbox::chain::RpcFault;
-use clresolve_server::http::Server;
-use clresolve_verdict::verdict::Confirmed;
+use clresolve_server::http::HttpDaemon;
+use clresolve_verdict::verdict::VerdictConfirmation;
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
@@ -185,12 +185,12 @@ impl Tap {
     }
 
     /// Calls at this block, by its hash.
-    fn readings(&self, block: &Block) -> usize {
+    fn readings(&self, block: &ChainBlock) -> usize {
         self.readings_of("", block)
     }
 
     /// Calls at this block that contain this label of a name.
-    fn readings_of(&self, label: &str, block: &Block) -> usize {
+    fn readings_of(&self, label: &str, block: &ChainBlock) -> usize {
         let (hash, label) = (block.hash.to_string(), hex::encode(label));
         self.count(|asked| asked.method == "eth_call" && asked.at == hash && asked.call.contains(&label))
     }
@@ -212,7 +212,7 @@ impl Tap {
 
 /// A daemon whose endpoints are behind taps.
 pub(crate) struct Stage {
-    pub(crate) world: World,
+    pub(crate) world: CustomSandbox,
     clock: Arc<Standing>,
     resolver: Resolver,
     /// One for each endpoint, that of the operator's own endpoint first.
@@ -227,16 +227,16 @@ impl Stage {
     /// A daemon over the sandbox's own endpoint, and third parties' endpoints with these faults.
     pub(crate) async fn new(agents: &str, others: &[RpcFault], set: impl FnOnce(&mut Config)) -> Self {
         let clock = Arc::new(Standing(Timestamp::now(), AtomicI64::new(0)));
-        let world = World::start(&spec(agents)).await.unwrap();
+        let world = CustomSandbox::start(&spec(agents)).await.unwrap();
         let mut config: Config = world.config();
         config.timeout = PATIENCE;
         config.gate.deadline = PATIENCE;
-        config.http.listen = ListenAt::loopback(0);
+        config.http.listen = ListenAddress::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         config.chain.proof = Some(ProofDemand::SingleRpc);
         config.chain.head_poll = POLL;
         for fault in others {
-            config.chain.endpoints.push(world.endpoint(*fault, ChainState::Growing, false).await.unwrap());
+            config.chain.endpoints.push(world.endpoint(*fault, ServedChainState::Growing, false).await.unwrap());
         }
         let (mut taps, mut proxies) = (Vec::new(), Vec::new());
         for endpoint in &mut config.chain.endpoints {
@@ -247,7 +247,7 @@ impl Stage {
         }
         set(&mut config);
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.unwrap();
-        let server = Server::bind_with(&config, resolver.clone()).await.unwrap();
+        let server = HttpDaemon::bind_with(&config, resolver.clone()).await.unwrap();
         let address = server.address().to_string();
         let daemon = tokio::spawn(server.run(std::future::pending()));
         let client = Client::builder().no_proxy().build().unwrap();
@@ -272,11 +272,11 @@ impl Stage {
     }
 
     /// Asks the gate about an unchanged name until this head confirms it. Every answer must be right.
-    pub(crate) async fn stays_allowed(&self, name: &str, head: &Block) {
+    pub(crate) async fn stays_allowed(&self, name: &str, head: &ChainBlock) {
         let is_confirmed = async || {
             let confirmed = self.resolver.resolve(name).await.verdict().freshness.confirmed;
             self.allows(name).await;
-            matches!(confirmed, Some(Confirmed::Head(at)) if at >= head.number)
+            matches!(confirmed, Some(VerdictConfirmation::Head(at)) if at >= head.number)
         };
         until(&format!("block {} confirms {name}", head.number), is_confirmed).await;
     }
@@ -289,17 +289,17 @@ impl Stage {
         self.pass_blocks(1, names).await;
     }
 
-    fn write(&mut self, name: &str, key: &str, value: &str) -> Block {
+    fn write(&mut self, name: &str, key: &str, value: &str) -> ChainBlock {
         self.world.write_text(&parsed(name), key, value).unwrap()
     }
 
     /// Seals a block that changes no agent.
-    fn seal(&mut self) -> Block {
+    fn seal(&mut self) -> ChainBlock {
         self.write("publisher.eth", "note", "a new block")
     }
 
     /// Seals blocks that change no agent. Each confirms these names, which stay allowed meanwhile.
-    async fn pass_blocks(&mut self, count: usize, names: &[&str]) -> Vec<Block> {
+    async fn pass_blocks(&mut self, count: usize, names: &[&str]) -> Vec<ChainBlock> {
         let mut blocks = Vec::new();
         for _ in 0..count {
             let block = self.seal();
@@ -312,7 +312,7 @@ impl Stage {
     }
 
     /// Changes [`GOOD`], which closes the gate for it and not for [`OTHER`]. Returns the block of the change.
-    async fn change(&mut self) -> Block {
+    async fn change(&mut self) -> ChainBlock {
         let block = self.write(GOOD, "cl.owner", "thief.eth");
         self.until_denied(GOOD).await;
         self.stays_allowed(OTHER, &block).await;
@@ -393,7 +393,7 @@ async fn calls_at_heads(count: usize, last: &str) -> Vec<usize> {
 /// On one thread, so that its counts are its own.
 #[tokio::test]
 async fn change_closes_the_gate_before_any_time_ends() {
-    let counts = Exposition::default();
+    let counts = PrometheusExposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let mut stage = Stage::new(&two(), &[], |_| {}).await;
     stage.heat(&[GOOD, OTHER]).await;
@@ -418,7 +418,7 @@ async fn change_closes_the_gate_under_consensus_proof() {
     let blocks = stage.pass_blocks(BLOCKS, &[GOOD, OTHER]).await;
     assert_eq!(stage.cost(), resolutions, "nothing changed");
     let changed = stage.change().await;
-    let stated = |block: &Block| stage.taps[0].readings(block);
+    let stated = |block: &ChainBlock| stage.taps[0].readings(block);
     assert_eq!(blocks.iter().chain([&changed]).map(stated).sum::<usize>(), 0, "no statement confirms a name");
     assert_eq!(stage.taps[0].polls(), 0, "no operator is asked for the head");
 }
@@ -432,7 +432,7 @@ async fn one_faulty_endpoint_of_three_changes_nothing() {
         }
         stage.heat(&[GOOD, OTHER]).await;
         let honest = [stage.taps[0].clone(), stage.taps[1].clone()];
-        let calls = |block: &Block| honest.each_ref().map(|tap| tap.readings(block));
+        let calls = |block: &ChainBlock| honest.each_ref().map(|tap| tap.readings(block));
         let resolutions = || honest.each_ref().map(Tap::resolutions);
         let resolved = resolutions();
         let mut blocks = stage.pass_blocks(BLOCKS, &[GOOD, OTHER]).await;
@@ -481,7 +481,7 @@ async fn reorganisation_costs_a_hot_name_one_resolution_at_most() {
     let resolved = tap.resolutions();
     let calls = || tap.count(|asked| asked.method == "eth_call");
     let before = calls();
-    let branch = stage.world.endpoint(RpcFault::None, ChainState::Ahead, true).await.unwrap();
+    let branch = stage.world.endpoint(RpcFault::None, ServedChainState::Ahead, true).await.unwrap();
     let first = tap.turn_to(branch.url);
     until("the other branch is read", async || calls() > before).await;
     stage.allows(OTHER).await;
@@ -646,7 +646,7 @@ async fn decision_about_a_changed_name_aborts() {
     let mut stage = Stage::new(&format!("{}seller = \"\"\n", good(GOOD)), &[], |_| {}).await;
     let route = stage.resolver.route(&stage.resolver.resolve(GOOD).await, Some("summarize")).unwrap();
     let url = route.url().to_string();
-    let reply = stage.resolver.unpaid(&url, Some("{}")).await.unwrap();
+    let reply = stage.resolver.send_unpaid_request(&url, Some("{}")).await.unwrap();
     let body = String::from_utf8_lossy(&reply.body);
     let response = json!({"status": reply.status, "url": url, "headers": reply.headers, "body": body});
     let question = json!({"name": GOOD, "verb": "summarize", "response": response}).to_string();

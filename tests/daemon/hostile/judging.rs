@@ -1,8 +1,8 @@
 //! The daemon as a process of its own, given the documents that cost most to judge: what it answers, the memory that it
 //! uses above idle, and whether the gate still answers.
 
-use clresolve_core::json::Limits;
-use clresolve_resolver::sandbox::World;
+use clresolve_core::json::JsonLimits;
+use clresolve_resolver::sandbox::CustomSandbox;
 use futures_util::future::{join, join_all};
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
@@ -49,7 +49,7 @@ fn long_name() -> Vec<u8> {
 /// A card that promises as many verbs as fit, none of them a text.
 fn verbs() -> Vec<u8> {
     let head = r#"{"ens":"a.worst.eth","class":"commons","implements":[0"#;
-    let items = ",0".repeat((Limits::CARD.bytes - head.len() - 2) / 2);
+    let items = ",0".repeat((JsonLimits::CARD.bytes - head.len() - 2) / 2);
     format!("{head}{items}]}}").into()
 }
 
@@ -84,7 +84,7 @@ async fn warmed(client: &Client, daemon: &Daemon) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_worst_documents_at_once_cost_lint_at_most_64_mib() {
     let proxy = canary().await;
-    let world = World::start(&spec(GOOD)).await.unwrap();
+    let world = CustomSandbox::start(&spec(GOOD)).await.unwrap();
     let daemon = Daemon::start(world.config(), &proxy);
     let client = client();
     warmed(&client, &daemon).await;
@@ -112,7 +112,7 @@ async fn the_worst_documents_at_once_cost_lint_at_most_64_mib() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_worst_terms_at_once_cost_decisions_at_most_64_mib() {
     let proxy = canary().await;
-    let world = World::start(&spec(GOOD)).await.unwrap();
+    let world = CustomSandbox::start(&spec(GOOD)).await.unwrap();
     let daemon = Daemon::start(world.config(), &proxy);
     let client = client();
     warmed(&client, &daemon).await;
@@ -142,7 +142,7 @@ async fn the_worst_terms_at_once_cost_decisions_at_most_64_mib() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_worst_requests_and_receipts_at_once_cost_at_most_64_mib() {
     let proxy = canary().await;
-    let world = World::start(&spec(GOOD)).await.unwrap();
+    let world = CustomSandbox::start(&spec(GOOD)).await.unwrap();
     let daemon = Daemon::start(world.config(), &proxy);
     let client = client();
     warmed(&client, &daemon).await;
@@ -180,7 +180,7 @@ async fn the_worst_requests_and_receipts_at_once_cost_at_most_64_mib() {
 async fn a_host_of_the_worst_documents_costs_discovery_at_most_64_mib() {
     const HOST: &str = "agent.example";
     let proxy = canary().await;
-    let world = World::start(&spec(GOOD)).await.unwrap();
+    let world = CustomSandbox::start(&spec(GOOD)).await.unwrap();
     let mut documents = known(Judge::Lint);
     documents.insert(0, long_name());
     // Each path has a document of its own, so that each is judged.
@@ -217,7 +217,7 @@ async fn worst_cards_under_a_wildcard_leave_the_gate_its_cached_answers() {
     let proxy = canary().await;
     let worst = known(Judge::Verdict);
     let agents = [GOOD.to_owned(), costly("a.worst.eth", &verbs()), costly("b.worse.eth", &worst[0])].concat();
-    let world = World::start(&spec(&agents)).await.unwrap();
+    let world = CustomSandbox::start(&spec(&agents)).await.unwrap();
     let mut config = world.config();
     config.gate.deadline = HANGS;
     let daemon = Daemon::start(config, &proxy);

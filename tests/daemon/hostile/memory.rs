@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_ipfs::ContentId;
-use clresolve_ipfs::build::car;
-use clresolve_resolver::config::{Config, Endpoint, Hedging, ProofDemand};
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::ChainState;
+use clresolve_ipfs::build::write_car;
+use clresolve_resolver::config::{Config, HedgeDelay, ProofDemand, RpcEndpointConfig};
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::ServedChainState;
 use clresolve_sandbox::chain::RpcFault;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
@@ -63,7 +63,7 @@ impl Daemon {
     /// Every proxy that an environment can name is `proxy`.
     pub(crate) fn start(mut config: Config, proxy: &Server) -> Self {
         config.timeout = LIMIT;
-        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
         let Started { child, address, mut log, folder } =
@@ -118,12 +118,12 @@ fn names() -> Vec<String> {
     ATTACKS.iter().flat_map(|(kind, _)| alike(kind)).collect()
 }
 
-async fn world() -> World {
+async fn world() -> CustomSandbox {
     let agent = |(kind, toml): &(&str, &str)| {
         let one = |n| format!("[[agent]]\nname = \"{kind}-{n}.eth\"\nabout = \"Attacks.\"\n{toml}\n");
         (0..ALIKE).map(one).collect::<String>()
     };
-    World::start(&spec(&ATTACKS.iter().map(agent).collect::<String>())).await.unwrap()
+    CustomSandbox::start(&spec(&ATTACKS.iter().map(agent).collect::<String>())).await.unwrap()
 }
 
 /// A CAR of thousands of blocks that no walk wants.
@@ -131,10 +131,10 @@ fn many_blocks(root: ContentId) -> Answer {
     let blocks: Vec<_> = (0..MANY_BLOCKS)
         .map(|number| {
             let block = Bytes::from(number.to_be_bytes().repeat(256));
-            (ContentId::raw_of(&block), block)
+            (ContentId::from_raw_block(&block), block)
         })
         .collect();
-    let body = car(&root, blocks.iter().map(|(cid, block)| (cid, block)));
+    let body = write_car(&root, blocks.iter().map(|(cid, block)| (cid, block)));
     Answer::Whole([&b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.ipld.car\r\n\r\n"[..], &body].concat())
 }
 
@@ -174,7 +174,7 @@ async fn what_floods_the_daemon_takes_at_most_64_mib() {
     floods.push(("many blocks", Server::plain(move |_| many_blocks(root)).await));
     let mut config = world.config();
     config.gateways = floods.iter().map(|(name, server)| gateway(&name.replace(' ', "-"), server)).collect();
-    config.network.hedging = Hedging::Learnt;
+    config.network.hedging = HedgeDelay::Learnt;
     let daemon = Daemon::start(config, &proxy);
     daemon.withstands("hosts, gateways and contracts", &names()).await;
     for (name, server) in &floods {
@@ -205,7 +205,7 @@ async fn gateways_that_stall_in_long_blocks_take_at_most_64_mib() {
     for number in 0..LONG_BLOCKS {
         // Half of them stall in a section of a CAR, the others have no CAR and stall in a raw block.
         let server = Server::plain(move |head| match (number % 2, head.contains("format=car")) {
-            (0, true) => Answer::Stall(long_section(ContentId::raw_of(b"another root"))),
+            (0, true) => Answer::Stall(long_section(ContentId::from_raw_block(b"another root"))),
             (_, true) => Answer::Whole(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec()),
             _ => Answer::Stall([b"HTTP/1.1 200 OK\r\n\r\n", &[0; LONG][..]].concat()),
         })
@@ -213,7 +213,7 @@ async fn gateways_that_stall_in_long_blocks_take_at_most_64_mib() {
         config.gateways.push(gateway(&format!("long-{number}"), &server));
         servers.push(server);
     }
-    config.network.hedging = Hedging::Learnt;
+    config.network.hedging = HedgeDelay::Learnt;
     let daemon = Daemon::start(config, &proxy);
     daemon.withstands("gateways that stall in long blocks", &names()).await;
     for server in &servers {
@@ -223,7 +223,7 @@ async fn gateways_that_stall_in_long_blocks_take_at_most_64_mib() {
 
 /// A CAR whose first section ends before its length says.
 fn long_section(root: ContentId) -> Vec<u8> {
-    let mut body = car(&root, [(&root, &Bytes::from(vec![0; LONG]))]).to_vec();
+    let mut body = write_car(&root, [(&root, &Bytes::from(vec![0; LONG]))]).to_vec();
     body.truncate(body.len() - 1);
     [&b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.ipld.car\r\n\r\n"[..], &body].concat()
 }
@@ -241,12 +241,12 @@ async fn what_endpoints_flood_the_daemon_with_takes_at_most_64_mib() {
     .await;
     let mut endpoints = Vec::new();
     for fault in [RpcFault::HugeBody, RpcFault::AliasedOffsets, RpcFault::Garbage, RpcFault::NotJson] {
-        let mut endpoint = world.endpoint(fault, ChainState::Growing, false).await.unwrap();
+        let mut endpoint = world.endpoint(fault, ServedChainState::Growing, false).await.unwrap();
         endpoint.operator = endpoint.label.clone();
         endpoints.push(endpoint);
     }
     let label = "endless".to_owned();
-    endpoints.push(Endpoint { operator: label.clone(), label, url: endless.url(), own: false });
+    endpoints.push(RpcEndpointConfig { operator: label.clone(), label, url: endless.url(), own: false });
     for proof in [ProofDemand::Quorum, ProofDemand::StateProof] {
         let mut config = world.config();
         config.chain.endpoints.clone_from(&endpoints);

@@ -21,12 +21,12 @@ use axum::Router;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use clresolve_resolver::clock::SystemClock;
-use clresolve_resolver::config::{Config, Endpoint, Gateway, Hedging, ProofDemand};
+use clresolve_resolver::config::{Config, HedgeDelay, IpfsGateway, ProofDemand, RpcEndpointConfig};
 use clresolve_resolver::fetch::{Egress, EgressConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::resolve::doctor::examine;
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::GatewayManners;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::IpfsGatewayBehaviour;
 use serde_json::Value;
 use url::Url;
 
@@ -58,8 +58,8 @@ async fn exhibited(upstream: Url, answer: fn(&Visit) -> Reply) -> Proxy {
     Proxy::serving(Router::new().fallback(passes)).await
 }
 
-fn endpoint(proxy: &Proxy, label: &str) -> Endpoint {
-    Endpoint { operator: label.to_owned(), label: label.to_owned(), url: proxy.url(), own: true }
+fn endpoint(proxy: &Proxy, label: &str) -> RpcEndpointConfig {
+    RpcEndpointConfig { operator: label.to_owned(), label: label.to_owned(), url: proxy.url(), own: true }
 }
 
 async fn sent(reply: Reply) -> Response<axum::body::Body> {
@@ -73,7 +73,7 @@ async fn sent(reply: Reply) -> Response<axum::body::Body> {
 }
 
 struct Stage {
-    world: World,
+    world: CustomSandbox,
     honest: Value,
 }
 
@@ -88,7 +88,7 @@ impl Stage {
             };
             format!("[[agent]]\nname = \"{name}\"\nabout = \"Good.\"\nstate = \"trusted\"\n{chain}")
         });
-        let world = World::start(&spec(&agents.concat())).await.unwrap();
+        let world = CustomSandbox::start(&spec(&agents.concat())).await.unwrap();
         let honest = crate::hostile::judged(&patient(&world), ON_CHAIN).await;
         expect("the honest world", &honest, "trusted", &[]);
         Self { world, honest }
@@ -99,7 +99,7 @@ impl Stage {
     }
 
     /// The configuration with these endpoints, of which `quorum` must agree.
-    fn config(&self, endpoints: Vec<Endpoint>, quorum: usize) -> Config {
+    fn config(&self, endpoints: Vec<RpcEndpointConfig>, quorum: usize) -> Config {
         let mut config = patient(&self.world);
         config.chain.endpoints = endpoints;
         config.chain.proof = Some(if quorum > 1 { ProofDemand::Quorum } else { ProofDemand::SingleRpc });
@@ -196,7 +196,7 @@ fn led_to<A>(mut config: Config, server: &Server, host: &str, exhibit: &Exhibit<
 }
 
 struct OffChainStage {
-    world: World,
+    world: CustomSandbox,
     upstream: Egress,
 }
 
@@ -212,7 +212,7 @@ impl OffChainStage {
             };
             agent(name, &[template]) + &agent(&format!("next-{name}"), &[template, ccip_gateways::HONEST])
         });
-        let world = World::start(&spec(&agents.concat())).await.unwrap();
+        let world = CustomSandbox::start(&spec(&agents.concat())).await.unwrap();
         let network = world.config().network;
         let upstream = EgressConfig {
             connect_to: network.connect_to,
@@ -246,13 +246,13 @@ async fn visit_ipfs_gateway(deep: &Deep, exhibit: &Exhibit<Fault>) -> Row {
     let (content, answer) = (deep.content.clone(), exhibit.answer);
     let server = Server::tls(&[ipfs_gateways::HOST], move |head| answer(&GatewayQuery::of(&content, head))).await;
     let url = format!("https://{}/", ipfs_gateways::HOST).parse().unwrap();
-    let gateway = Gateway { label: "gateway".to_owned(), url, own: false };
+    let gateway = IpfsGateway { label: "gateway".to_owned(), url, own: false };
     let with = |gateways| led_to(deep.with_gateways(gateways), &server, ipfs_gateways::HOST, exhibit);
     let alone = crate::hostile::judged(&with(vec![gateway.clone()]), exhibit.asked).await;
     assert!(server.connections() > 0, "{}", exhibit.name);
 
-    let mut among = with(vec![gateway, deep.world.gateway(GatewayManners::Ok)]);
-    among.network.hedging = Hedging::Learnt;
+    let mut among = with(vec![gateway, deep.world.gateway(IpfsGatewayBehaviour::Ok)]);
+    among.network.hedging = HedgeDelay::Learnt;
     let beside = crate::hostile::judged(&among, exhibit.asked).await;
     assert_eq!(beside["conclusion"], deep.conclusion, "{}: {:#}", exhibit.name, beside["reasons"]);
     exhibit.row(outcome(&alone), [cell(exhibit.cause(&alone))])
@@ -266,7 +266,7 @@ async fn what_real_ipfs_gateways_do_leads_where_the_table_says() {
 }
 
 struct CardStage {
-    world: World,
+    world: CustomSandbox,
     card: Bytes,
 }
 
@@ -274,7 +274,7 @@ impl CardStage {
     async fn new() -> Self {
         let name = card_hosts::NAME;
         let agent = format!("[[agent]]\nname = {name:?}\nabout = \"Good.\"\nstate = \"trusted\"\n");
-        let world = World::start(&spec(&agent)).await.unwrap();
+        let world = CustomSandbox::start(&spec(&agent)).await.unwrap();
         let resolver = Resolver::new(&patient(&world)).await.unwrap();
         let card = crate::hostile::resolved(&resolver, name).await.card().cloned().unwrap();
         Self { world, card }
@@ -289,7 +289,7 @@ impl CardStage {
         }
         let beside = crate::hostile::judged(&config, exhibit.asked).await;
         assert!(server.connections() > 0, "{}", exhibit.name);
-        config.gateways = vec![self.world.gateway(GatewayManners::Missing)];
+        config.gateways = vec![self.world.gateway(IpfsGatewayBehaviour::Missing)];
         let alone = crate::hostile::judged(&config, exhibit.asked).await;
         let verdicts = format!("{}; with a gateway: {}", outcome(&alone), outcome(&beside));
         exhibit.row(verdicts, [cell(exhibit.cause(&alone))])

@@ -229,7 +229,8 @@ async fn the_operator_changes_what_is_logged() {
     assert_eq!(daemon.json(&["show"]).await["log"], "clresolve=debug,warn");
 }
 
-/// A file that nobody has changed since the start is unchanged, and a flood of one question that is denied leaves one line.
+/// A file that nobody has changed since the start is unchanged, and a flood of one question that is denied leaves one
+/// line.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_so_before_is_said_to_be_so_or_not_said_again() {
     let daemon = Daemon::start().await;

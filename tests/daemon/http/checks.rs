@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_payment::check::{CheckAnswer, CheckRequest};
-use clresolve_payment::request::Demand;
+use clresolve_payment::check::{SellerCheckDocument, SellerCheckRequest};
+use clresolve_payment::request::PaymentDemand;
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_sandbox::sellers::ExpectedSeller;
-use clresolve_server::http::Server;
+use clresolve_sandbox::sellers::ExpectedSellerDecision;
+use clresolve_server::http::HttpDaemon;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use reqwest::Method;
@@ -35,14 +35,14 @@ async fn resolver() -> (Resolver, Sandbox) {
 }
 
 /// The reply of the seller at `url`, as a question of a caller who names `name`.
-pub(super) async fn asked(resolver: &Resolver, url: &str, name: Option<&str>) -> CheckRequest {
+pub(super) async fn asked(resolver: &Resolver, url: &str, name: Option<&str>) -> SellerCheckRequest {
     let asked = resolver.ask_seller(&url.parse().expect("a seller's URL"), None).await;
-    CheckRequest { name: name.map(str::to_owned), ..asked }
+    SellerCheckRequest { name: name.map(str::to_owned), ..asked }
 }
 
 /// The same question in the form of the route.
-pub(super) fn as_json(request: &CheckRequest) -> Value {
-    let Demand::Reply(reply) = &request.demand else { panic!("the seller answers: {request:?}") };
+pub(super) fn as_json(request: &SellerCheckRequest) -> Value {
+    let PaymentDemand::Reply(reply) = &request.demand else { panic!("the seller answers: {request:?}") };
     json!({
         "name": request.name,
         "url": request.asked,
@@ -79,19 +79,19 @@ fn matching(check: Value) -> Value {
 
 /// What is wrong with the decision and the codes about a seller.
 #[track_caller]
-fn difference(by: &str, seller: &ExpectedSeller, check: &Value) -> Option<String> {
+fn difference(by: &str, seller: &ExpectedSellerDecision, check: &Value) -> Option<String> {
     let mut codes: Vec<&str> = check["codes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     codes.sort_unstable();
     let kinds: Vec<_> = check["evidence"].as_array().into_iter().flatten().map(|row| &row["kind"]).collect();
     assert_eq!(kinds, ["card", "name", "erc8004", "offer", "history"], "{by}, {}: {check:#}", seller.url);
     assert_eq!(check["abort"], check["decision"] != "allow", "{by}, {}: {check:#}", seller.url);
     let is_expected = check["decision"] == seller.decision && codes == seller.codes;
-    let ExpectedSeller { url, decision, codes: expected, .. } = seller;
+    let ExpectedSellerDecision { url, decision, codes: expected, .. } = seller;
     (!is_expected).then(|| format!("{by}, {url}: {} {codes:?} instead of {decision} {expected:?}", check["decision"]))
 }
 
 /// What the program prints about a seller of its own sandbox, and its exit status.
-fn printed(seller: &ExpectedSeller) -> (Option<i32>, Value) {
+fn printed(seller: &ExpectedSellerDecision) -> (Option<i32>, Value) {
     let named = seller.name.iter().flat_map(|name| ["--name", name]);
     let arguments: Vec<&str> = ["check", "--sandbox", &seller.url, "--json"].into_iter().chain(named).collect();
     let output = program(&arguments).output().expect("the program runs");
@@ -104,12 +104,12 @@ fn printed(seller: &ExpectedSeller) -> (Option<i32>, Value) {
 async fn every_seller_gets_its_decision_from_library_daemon_and_program() {
     let (resolver, _sandbox) = resolver().await;
     let daemon = Daemon::start(|_| {}).await;
-    let sellers = Sandbox::sellers();
+    let sellers = Sandbox::expected_sellers();
     assert!(sellers.len() > 40, "{}", sellers.len());
     let mut differences = Vec::new();
     for seller in &sellers {
         let request = asked(&resolver, &seller.url, seller.name.as_deref()).await;
-        let found: CheckAnswer = resolver.check(&request).await;
+        let found: SellerCheckDocument = resolver.check_seller(&request).await;
         differences.extend(difference("library", seller, &matching(serde_json::to_value(&found).expect("JSON"))));
         differences.extend(difference("daemon", seller, &check(&post(&daemon, &as_json(&request)).await)));
     }
@@ -190,7 +190,7 @@ async fn check_is_stored_even_if_its_client_hangs_up() {
     let seller = Resolver::new(&config).await.expect("its configuration is good");
     let question = as_json(&asked(&seller, PINNED, None).await);
     let (node, answers) = reload::held_node(&mut config).await;
-    let daemon = Daemon::run(Server::bind(&config).await.expect("the daemon starts"), sandbox);
+    let daemon = Daemon::run(HttpDaemon::bind(&config).await.expect("the daemon starts"), sandbox);
     // The client hangs up before the node has answered.
     assert!(tokio::time::timeout(BEGUN, post(&daemon, &question)).await.is_err(), "the check waits");
     let (held, _) = node.accept().await.expect("the check asks the node");

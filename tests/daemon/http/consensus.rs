@@ -1,9 +1,9 @@
 //! A daemon whose block headers need consensus.
 
 use alloy_primitives::B256;
-use clresolve_core::reading::Grade;
-use clresolve_core::reason::Code;
-use clresolve_core::state::State;
+use clresolve_core::reading::ProofGrade;
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::config::{Config, ProofDemand};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
@@ -14,7 +14,7 @@ use super::{Daemon, GOOD, patient};
 fn strict(proof: ProofDemand) -> impl FnOnce(&mut Config) {
     move |config| {
         config.chain.proof = Some(proof);
-        config.gate.min_proof = Some(Grade::ConsensusProof);
+        config.gate.min_proof = Some(ProofGrade::ConsensusProof);
     }
 }
 
@@ -42,15 +42,15 @@ async fn reload_with_another_checkpoint_starts_from_there() {
     let mut config = patient(&sandbox);
     config.chain.proof = Some(ProofDemand::ConsensusProof);
     let resolver = Resolver::new(&config).await.expect("the configuration is good");
-    assert_eq!(resolver.resolve(GOOD).await.verdict().state, State::Trusted);
+    assert_eq!(resolver.resolve(GOOD).await.verdict().state, TrustState::Trusted);
 
     let mut other = config.clone();
     other.beacon.checkpoint = Some(B256::repeat_byte(7));
     let reloaded = resolver.reconfigured(&other).await.expect("the configuration is good");
     let found = reloaded.resolve(GOOD).await;
-    let codes: Vec<Code> = found.verdict().reasons.iter().map(|reason| reason.code).collect();
-    assert_eq!((found.verdict().state, codes), (State::Indeterminate, vec![Code::HeaderUnproven]));
+    let codes: Vec<ReasonCode> = found.verdict().reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!((found.verdict().state, codes), (TrustState::Indeterminate, vec![ReasonCode::HeaderUnproven]));
 
     let back = reloaded.reconfigured(&config).await.expect("the configuration is good");
-    assert_eq!(back.resolve(GOOD).await.verdict().state, State::Trusted);
+    assert_eq!(back.resolve(GOOD).await.verdict().state, TrustState::Trusted);
 }

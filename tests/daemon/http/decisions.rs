@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, address};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve_payment::limits::NetworkSource;
-use clresolve_resolver::config::{AssetConfig, Config, Networks};
+use clresolve_payment::limits::NetworkPermissionSource;
+use clresolve_resolver::config::{AssetConfig, Config, PermittedNetworks};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ const THIEF: Address = address!("3C44CdDdB6a900fa2b585dd299e03d12FA4293BC");
 fn payable(config: &mut Config) {
     let asset = json!({"network": "eip155:84532", "address": USDC, "max-amount": "50000"});
     config.limits.assets = vec![serde_json::from_value::<AssetConfig>(asset).expect("an asset")];
-    config.limits.networks = Networks::Source(NetworkSource::Limits);
+    config.limits.networks = PermittedNetworks::Source(NetworkPermissionSource::Limits);
     let accounts = || vec![format!("eip155:84532:{PAYEE}").parse().expect("an account")];
     config.routes = [GOOD, BAD].map(|name| (name.to_owned(), URL.to_owned())).into();
     config.payees = [GOOD, BAD].map(|name| (name.to_owned(), accounts())).into();
@@ -113,9 +113,9 @@ async fn a_payment_is_allowed_where_everything_fits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_gate_denies_is_never_paid() {
     let daemon = Daemon::start(payable).await;
-    let names = clresolve_resolver::sandbox::Sandbox::expected();
+    let names = clresolve_resolver::sandbox::Sandbox::expected_verdicts();
     let mut denied = 0;
-    for expected in names.iter().filter(|expected| expected.state != clresolve_core::state::State::Indeterminate) {
+    for expected in names.iter().filter(|expected| expected.state != clresolve_core::state::TrustState::Indeterminate) {
         let gate = daemon.get(&format!("/v1/gate/{}/pay", expected.name)).await;
         assert_eq!(gate.status, 403, "{}", expected.name);
         let mut request = asked(&expected.name, &encoded(&terms(&[entry(PAYEE)])));
@@ -248,7 +248,7 @@ async fn a_daemon_with_a_key_signs_its_decisions() {
     const ISSUER: &str = "https://clresolve.example";
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("k.pem");
-    clresolve_resolver::sign::save_signing_key(&clresolve_jose::SigningKey::generate().expect("a key"), &path)
+    clresolve_resolver::sign::save_signing_key(&clresolve_jose::Ed25519SigningKey::generate().expect("a key"), &path)
         .expect("written");
     let daemon = Daemon::start(|config| {
         payable(config);
@@ -278,7 +278,10 @@ async fn a_daemon_with_a_key_signs_its_decisions() {
         let [head, payload] = &*parts else { panic!("{covered}") };
         assert_eq!(head["typ"], "clresolve-decision+jwt");
         assert_eq!(payload["iss"], ISSUER);
-        assert_eq!(payload["request"], clresolve_core::digest::Digest::of(body.to_string().as_bytes()).to_string());
+        assert_eq!(
+            payload["request"],
+            clresolve_core::digest::Digest::compute(body.to_string().as_bytes()).to_string()
+        );
         assert_eq!((&payload["decision"]["name"], &payload["decision"]["abort"]), (&json!(GOOD), &json!(aborts)));
         let (issued, ends) = (payload["iat"].as_i64().expect("seconds"), payload["exp"].as_i64().expect("seconds"));
         // An allowance lives no longer than the terms, which leave a minute.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_resolver::config::Config;
-use clresolve_resolver::resolve::{Question, Resolver};
-use clresolve_resolver::sandbox::{Sandbox, World};
-use clresolve_sandbox::spec::Spec;
-use clresolve_server::http::Server;
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
+use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
+use clresolve_sandbox::spec::SandboxSpec;
+use clresolve_server::http::HttpDaemon;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use reqwest::header::HeaderValue;
@@ -130,18 +130,19 @@ async fn daemon() -> (Daemon, Resolver) {
 }
 
 /// A daemon over a world that can be written to, with one agent.
-async fn of_world(change: impl FnOnce(&mut Config)) -> (Daemon, Resolver, World) {
-    let spec = Spec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"A good agent.\"\n").expect("it is a world");
-    let world = World::start(&spec).await.expect("it starts");
+async fn of_world(change: impl FnOnce(&mut Config)) -> (Daemon, Resolver, CustomSandbox) {
+    let spec =
+        SandboxSpec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"A good agent.\"\n").expect("it is a world");
+    let world = CustomSandbox::start(&spec).await.expect("it starts");
     let mut config = world.config();
-    (config.timeout, config.http.listen) = (PATIENCE, clresolve_resolver::config::ListenAt::loopback(0));
+    (config.timeout, config.http.listen) = (PATIENCE, clresolve_resolver::config::ListenAddress::loopback(0));
     change(&mut config);
     let resolver = Resolver::new(&config).await.expect("a resolver");
     (Daemon::run(server(&config, &resolver).await, ()), resolver, world)
 }
 
-async fn server(config: &Config, resolver: &Resolver) -> Server {
-    Server::bind_with(config, resolver.clone()).await.expect("the daemon starts")
+async fn server(config: &Config, resolver: &Resolver) -> HttpDaemon {
+    HttpDaemon::bind_with(config, resolver.clone()).await.expect("the daemon starts")
 }
 
 fn name(text: &str) -> EnsName {
@@ -157,7 +158,7 @@ async fn a_follower_learns_of_each_other_verdict_and_each_eviction() {
     let told = events.expect("verdict").await;
     assert_eq!(told.data, decided(Value::Null, "trusted", &good));
     daemon.verdict("checksum-mismatch.eth").await;
-    resolver.ask_anew(&Question::new(GOOD)).await.expect("a good question");
+    resolver.ask_anew(&NameQuestion::new(GOOD)).await.expect("a good question");
     let bad = daemon.verdict(BAD).await;
     let found = events.expect("verdict").await;
     assert_eq!(found.data, decided(Value::Null, "untrusted", &bad), "neither others nor what is the same is told");
@@ -188,7 +189,7 @@ async fn a_change_says_what_was_held_before() {
     for (entry, before) in [("x403://good.eth/summarize/v1", "trusted"), ("x404://good.eth/summarize/v1", "untrusted")]
     {
         world.write_text(&name("good.eth"), "cl.entry", entry).expect("it has a resolver");
-        resolver.ask_anew(&Question::new("good.eth")).await.expect("a good question");
+        resolver.ask_anew(&NameQuestion::new("good.eth")).await.expect("a good question");
         let bad = daemon.verdict("good.eth").await;
         assert_eq!(events.expect("verdict").await.data, decided(json!(before), "untrusted", &bad));
     }

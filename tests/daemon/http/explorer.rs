@@ -1,10 +1,10 @@
 //! The explorer: the page of a name, its policy, and what it makes of text that others chose.
 
 use clresolve_core::reading::BlockSelector;
-use clresolve_core::reason::Code;
-use clresolve_resolver::config::{Config, Grade, ProofDemand};
+use clresolve_core::reason::ReasonCode;
+use clresolve_resolver::config::{Config, ProofDemand, ProofGrade};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_server::http::Server;
+use clresolve_server::http::HttpDaemon;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -117,7 +117,7 @@ async fn text_that_is_no_name_gets_a_hint_instead_of_a_verdict() {
 async fn only_the_sandbox_offers_its_names() {
     let (_, start) = Daemon::start(|_| {}).await.page("").await;
     assert!(start.contains("This is a sandbox"), "{start}");
-    for expected in Sandbox::expected() {
+    for expected in Sandbox::expected_verdicts() {
         let link = format!(">{}</a>", expected.name);
         assert_eq!(start.matches(&link).count(), 1, "{link}");
     }
@@ -166,8 +166,13 @@ async fn what_to_do_is_what_the_gate_says() {
     let denied = [
         (as_shipped, "released-form.eth", "&profile=agent-cards%2F1.0.0%2Breleased", "entry-version-noncompliant"),
         (|config: &mut Config| config.chain.endpoints[0].own = false, GOOD, "", "single-rpc"),
-        (|config: &mut Config| config.gate.min_proof = Some(Grade::Quorum), GOOD, "", "proof-too-weak"),
-        (|config: &mut Config| config.gate.deny = vec![Code::NameWildcard], "alice.wildcard.eth", "", "name-wildcard"),
+        (|config: &mut Config| config.gate.min_proof = Some(ProofGrade::Quorum), GOOD, "", "proof-too-weak"),
+        (
+            |config: &mut Config| config.gate.deny = vec![ReasonCode::NameWildcard],
+            "alice.wildcard.eth",
+            "",
+            "name-wildcard",
+        ),
     ];
     for (change, name, rules, code) in denied {
         let daemon = Daemon::start(change).await;
@@ -245,8 +250,8 @@ async fn a_page_is_a_run_within_the_limits() {
 async fn the_gates_own_listener_has_no_page() {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let mut config = super::patient(&sandbox);
-    config.gate.listen = Some(clresolve_resolver::config::ListenAt::loopback(0));
-    let server = Server::bind(&config).await.expect("the daemon starts");
+    config.gate.listen = Some(clresolve_resolver::config::ListenAddress::loopback(0));
+    let server = HttpDaemon::bind(&config).await.expect("the daemon starts");
     let gate = server.gate_address().expect("it is configured").to_string();
     let daemon = Daemon::run(server, sandbox);
     for path in ["/", "/?name=summarizeagent.eth", "/explorer.css", "/explorer.js"] {

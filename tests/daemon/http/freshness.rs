@@ -10,12 +10,12 @@ use axum::http::StatusCode;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{Config, Endpoint};
-use clresolve_resolver::resolve::{CacheStatus, Question, Resolver};
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::spec::Spec;
-use clresolve_server::http::Server;
-use clresolve_verdict::verdict::Served;
+use clresolve_resolver::config::{Config, RpcEndpointConfig};
+use clresolve_resolver::resolve::{CacheStatus, NameQuestion, Resolver};
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::spec::SandboxSpec;
+use clresolve_server::http::HttpDaemon;
+use clresolve_verdict::verdict::VerdictCopyKind;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -56,7 +56,7 @@ pub(super) enum Manner {
 
 /// A world with a clock and a node whose manners can be changed, and a resolver that reads it.
 pub(super) struct Scene {
-    world: World,
+    world: CustomSandbox,
     clock: Arc<Shifted>,
     manner: watch::Sender<Manner>,
     /// Requests that the node got.
@@ -67,11 +67,11 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) async fn new(change: impl FnOnce(&mut Config)) -> Self {
-        let world = World::start(&Spec::parse(AGENTS).expect("it is a world")).await.expect("it starts");
+        let world = CustomSandbox::start(&SandboxSpec::parse(AGENTS).expect("it is a world")).await.expect("it starts");
         let mut config = world.config();
         config.timeout = PATIENCE;
         config.gate.deadline = PATIENCE;
-        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
         config.http.cold_runs_per_minute = 100_000;
         // The requests of runs are counted.
         config.chain.head_poll = NO_POLLS;
@@ -79,7 +79,7 @@ impl Scene {
         let (manner, manners) = watch::channel(Manner::Honest);
         let (count, asked) = watch::channel(0);
         let node = node(config.chain.endpoints[0].url.clone(), manners, count).await;
-        config.chain.endpoints[0] = Endpoint { url: node, ..config.chain.endpoints[0].clone() };
+        config.chain.endpoints[0] = RpcEndpointConfig { url: node, ..config.chain.endpoints[0].clone() };
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
         Self { world, clock, manner, asked, config, resolver }
@@ -90,7 +90,7 @@ impl Scene {
     }
 
     pub(super) async fn daemon(self) -> (Daemon, Arc<Shifted>, watch::Sender<Manner>, watch::Receiver<u64>) {
-        let server = Server::bind_with(&self.config, self.resolver).await.expect("a daemon");
+        let server = HttpDaemon::bind_with(&self.config, self.resolver).await.expect("a daemon");
         (Daemon::run(server, self.world), self.clock, self.manner, self.asked)
     }
 }
@@ -150,7 +150,7 @@ fn change_records(request: &Value, reply: &mut Value, is_changed: impl Fn(&Value
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_reads_the_chain_alone_and_the_host_hourly() {
     // A numbered block, since the world's newest one is soon too old.
-    let number = Scene::new(|_| {}).await.resolver.records(&EnsName::parse(NAME).expect("a name")).await;
+    let number = Scene::new(|_| {}).await.resolver.read_records(&EnsName::parse(NAME).expect("a name")).await;
     let number = number.expect("it is read").block.number;
     let scene = Scene::new(|config| config.chain.block = BlockSelector::Number(number)).await;
     scene.resolver.resolve(NAME).await;
@@ -165,7 +165,11 @@ async fn a_refresh_reads_the_chain_alone_and_the_host_hourly() {
         looks.extend((scene.world.counts().https > known.https).then_some(round * 280));
         let verdict = scene.resolver.resolve(NAME).await;
         let verdict = verdict.verdict();
-        assert_eq!((verdict.state, verdict.freshness.served), (first.verdict().state, Served::Cached), "{verdict:?}");
+        assert_eq!(
+            (verdict.state, verdict.freshness.served),
+            (first.verdict().state, VerdictCopyKind::Cached),
+            "{verdict:?}"
+        );
         assert_ne!(verdict.freshness.checked_at, first.verdict().freshness.checked_at);
         assert_eq!(verdict.conclusion, first.verdict().conclusion);
     }
@@ -179,7 +183,7 @@ async fn a_refresh_reads_the_chain_alone_and_the_host_hourly() {
 /// It is judged each time, and takes nobody's place.
 #[tokio::test]
 async fn an_answer_about_no_name_is_not_kept_and_counted() {
-    let counts = clresolve_resolver::telemetry::Exposition::default();
+    let counts = clresolve_resolver::telemetry::PrometheusExposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let scene = Scene::new(|_| {}).await;
     for _ in 0..2 {
@@ -214,7 +218,7 @@ async fn refreshes_keep_to_their_number_of_runs() {
     let mut requests = scene.asked.clone();
     requests.wait_for(|requests| *requests > asked).await.expect("the first refresh reads the chain");
     let under_way = async |name| {
-        let status = scene.resolver.cache_status(&Question::new(name)).await.expect("the profile exists");
+        let status = scene.resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
         (status, *scene.asked.borrow() - asked)
     };
     assert_eq!(under_way(OTHER).await.1, 1, "the other one waits");
@@ -380,14 +384,14 @@ async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_
     assert_eq!(daemon.get("/livez").await.status, 200, "it does not wait for the names");
     asked.wait_for(|asked| *asked > 0).await.expect("a name is asked again");
     daemon.get(&format!("/v1/gate/{OTHER}")).await.is_closed_gate("rpc-unreachable");
-    let status = async |name| resolver.cache_status(&Question::new(name)).await.expect("the profile exists");
+    let status = async |name| resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
     while !matches!(status(NAME).await, CacheStatus::Fresh(_)) {
         tokio::task::yield_now().await;
     }
     assert_eq!(stop(daemon).await, format!("{OTHER}\n{NAME}\n"), "of which nothing is known stays on the list");
 
     let ((daemon, ..), resolver) = start(Manner::Honest).await;
-    let status = async |name| resolver.cache_status(&Question::new(name)).await.expect("the profile exists");
+    let status = async |name| resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
     for name in [OTHER, NAME] {
         while !matches!(status(name).await, CacheStatus::Fresh(_)) {
             tokio::task::yield_now().await;

@@ -1,12 +1,12 @@
 //! The face for agents over HTTP: the tools and their answers, who may ask, and what the answers keep apart.
 
 use clresolve_payment::check::WebOrigin;
-use clresolve_payment::request::Demand;
+use clresolve_payment::request::PaymentDemand;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::{Sandbox, World};
-use clresolve_sandbox::spec::Spec;
-use clresolve_server::http::Server;
+use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
+use clresolve_sandbox::spec::SandboxSpec;
+use clresolve_server::http::HttpDaemon;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -57,10 +57,10 @@ async fn schema(daemon: &Daemon, tool: &str) -> jsonschema::Validator {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_tool_answers_as_its_schema_says() {
     let daemon = Daemon::start(on).await;
-    let (_, request) = Sandbox::request();
-    let receipt = Sandbox::receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
+    let (_, request) = Sandbox::sample_request();
+    let receipt = Sandbox::sample_receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
     let terms = json!({"structuredContent": {"x402Version": 2, "accepts": []}});
-    let (_, payment) = Sandbox::payment();
+    let (_, payment) = Sandbox::sample_payment();
     let settled = |reply: &str| json!({"name": GOOD, "receipt": receipt.text, "payment": payment, "settlement": reply});
     for (tool, arguments, at, is) in [
         ("verify_agent", json!({"name": GOOD}), "/verdict/state", json!("trusted")),
@@ -82,7 +82,12 @@ async fn every_tool_answers_as_its_schema_says() {
             json!("untrusted"),
         ),
         ("verify_receipt", json!({"name": GOOD, "receipt": "{"}), "/receipt/state", json!("untrusted")),
-        ("verify_receipt", settled(&Sandbox::replies()[0].header), "/receipt/settlement/shown_by", json!("proven")),
+        (
+            "verify_receipt",
+            settled(&Sandbox::sample_replies()[0].header),
+            "/receipt/settlement/shown_by",
+            json!("proven"),
+        ),
         ("verify_receipt", settled("e30="), "/receipt/settlement/shown_by", json!(null)),
         ("explain_reason", json!({"code": "checksum-mismatch"}), "/reason/requirement", json!("CL-50")),
         ("explain_reason", json!({"code": "overloaded"}), "/reason/code", json!("overloaded")),
@@ -236,7 +241,7 @@ async fn trusted_agent_that_the_gate_denies_is_named_so() {
     let denied = text(&strangers, "verify_agent", json!({"name": GOOD})).await;
     assert!(denied.starts_with(&format!("{lead}single-rpc: ")), "{denied}");
     assert_eq!(denied.matches("single-rpc").count(), 1, "{denied}");
-    let (_, request) = Sandbox::request();
+    let (_, request) = Sandbox::sample_request();
     let request = json!({"name": GOOD, "verb": "summarize", "request": request});
     let may = text(&daemon, "check_request", request.clone()).await;
     assert!(may.contains("It may be sent."), "{may}");
@@ -251,13 +256,14 @@ async fn what_a_card_says_never_gets_into_content() {
             "[[agent]]\nname = \"{name}\"\nabout = \"Its record names another entry.\"\nrecords.\"cl.entry\" = \"x402://{text}\"\ncard.patch = {{ description = \"{text}\" }}\n"
         )
     };
-    let spec = Spec::parse(&(agent("plain.eth", "other.eth") + &agent("hostile.eth", INSTRUCTIONS))).expect("a world");
-    let world = World::start(&spec).await.expect("it starts");
+    let spec =
+        SandboxSpec::parse(&(agent("plain.eth", "other.eth") + &agent("hostile.eth", INSTRUCTIONS))).expect("a world");
+    let world = CustomSandbox::start(&spec).await.expect("it starts");
     let mut config = world.config();
     config.timeout = PATIENCE;
-    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
     on(&mut config);
-    let daemon = Daemon::run(Server::bind(&config).await.expect("the daemon starts"), world);
+    let daemon = Daemon::run(HttpDaemon::bind(&config).await.expect("the daemon starts"), world);
     for tool in ["verify_agent", "find_route"] {
         let plain = called(&daemon, tool, json!({"name": "plain.eth"})).await;
         let hostile = called(&daemon, tool, json!({"name": "hostile.eth"})).await;
@@ -278,7 +284,7 @@ async fn what_a_card_says_never_gets_into_content() {
 
 /// Pins the identity of the seller at a URL: a name in a call is the seller's claim.
 fn pin(config: &mut Config, url: &str, name: &str) {
-    let origin = WebOrigin::of(url).expect("an https URL");
+    let origin = WebOrigin::from_url_text(url).expect("an https URL");
     config.check.origins.insert(origin, name.parse().expect("a name"));
 }
 
@@ -293,13 +299,13 @@ async fn a_tool_of_the_agents_own_endpoint_may_be_paid() {
          records = {{ \"cl.endpoint.runtime\" = \"\", \"agent-endpoint[mcp]\" = \"{URL}\" }}\n"
     );
     let called = async |url: &str, pay_to: &str| {
-        let world = World::start(&Spec::parse(&spec).expect("a world")).await.expect("it starts");
+        let world = CustomSandbox::start(&SandboxSpec::parse(&spec).expect("a world")).await.expect("it starts");
         let mut config = world.config();
         config.timeout = PATIENCE;
-        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
         pin(&mut config, URL, "tool.eth");
         on(&mut config);
-        let daemon = Daemon::run(Server::bind(&config).await.expect("the daemon starts"), world);
+        let daemon = Daemon::run(HttpDaemon::bind(&config).await.expect("the daemon starts"), world);
         let entry = json!({"scheme": "exact", "network": "eip155:31337", "amount": "10000", "payTo": pay_to,
             "asset": "0x00000000000000000000000000000000d0114400", "maxTimeoutSeconds": 60,
             "extra": {"name": "Sandbox Dollar", "version": "1"}});
@@ -526,7 +532,7 @@ async fn name_of_a_model_counts_as_claimed_by_the_seller() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&patient(&sandbox)).await.expect("its configuration is good");
     let asked = resolver.ask_seller(&URL.parse().expect("a seller's URL"), None).await;
-    let Demand::Reply(reply) = asked.demand else { panic!("the seller answers") };
+    let PaymentDemand::Reply(reply) = asked.demand else { panic!("the seller answers") };
     let body = String::from_utf8(reply.body).expect("text");
     let response = json!({"status": reply.status, "url": URL, "headers": reply.headers, "body": body});
     let daemon = Daemon::start(on).await;

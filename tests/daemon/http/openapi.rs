@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use clresolve_jose::SigningKey;
+use clresolve_jose::Ed25519SigningKey;
 use clresolve_resolver::config::Config;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -35,7 +35,7 @@ fn references(value: &Value) -> Vec<String> {
 /// Switches on all that adds a route.
 fn with_every_route(config: &mut Config, folder: &Path) {
     let (key, resources) = (folder.join("k.pem"), folder.join("orloj.yaml"));
-    clresolve_resolver::sign::save_signing_key(&SigningKey::generate().expect("a key"), &key).expect("written");
+    clresolve_resolver::sign::save_signing_key(&Ed25519SigningKey::generate().expect("a key"), &key).expect("written");
     std::fs::write(&resources, SYSTEM).expect("written");
     config.http.discover = true;
     config.explorer.probe = true;
@@ -370,7 +370,8 @@ fn names_in(document: &Value) -> Vec<&str> {
     }
 }
 
-/// A client that fills in a default could send two members that exclude each other, and our names of types are no titles.
+/// A client that fills in a default could send two members that exclude each other, and our names of types are no
+/// titles.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_question_has_a_default_or_the_name_of_a_type() {
     let daemon = Daemon::start(|_| {}).await;

@@ -1,5 +1,5 @@
-//! Where every run or every place is taken: what is known is served on the report face, and what is not is refused at once
-//! with the time to ask again.
+//! Where every run or every place is taken: what is known is served on the report face, and what is not is refused at
+//! once with the time to ask again.
 
 use reqwest::Method;
 use serde_json::json;

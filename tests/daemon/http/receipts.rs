@@ -2,7 +2,7 @@
 
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
-use clresolve_jose::{SigningKey, TrustedKeys};
+use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_resolver::sign::{ExpectedReceipt, SettlementDemand, save_signing_key, verify_receipt};
 use jiff::Timestamp;
@@ -24,8 +24,8 @@ async fn every_receipt_is_judged_as_in_the_library() {
     let daemon = Daemon::start(|_| {}).await;
     let schema: Value = serde_json::from_str(include_str!("../../../schemas/receipt.schema.json")).expect("JSON");
     let schema = jsonschema::validator_for(&schema).expect("a schema");
-    let (_, request) = Sandbox::request();
-    for sample in Sandbox::receipts() {
+    let (_, request) = Sandbox::sample_request();
+    for sample in Sandbox::sample_receipts() {
         let body = format!(r#"{{"name":"{}","receipt":{},"request":{request}}}"#, sample.name, sample.text);
         let answer = verified(&daemon, body).await;
         assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"), "{}", sample.file);
@@ -39,9 +39,10 @@ async fn every_receipt_is_judged_as_in_the_library() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settlement_is_judged_as_in_the_library() {
     let daemon = Daemon::start(|_| {}).await;
-    let receipt = Sandbox::receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("it is there").text;
-    let (_, payment) = Sandbox::payment();
-    for reply in Sandbox::replies() {
+    let receipt =
+        Sandbox::sample_receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("it is there").text;
+    let (_, payment) = Sandbox::sample_payment();
+    for reply in Sandbox::sample_replies() {
         let (name, settlement) = ("summarizeagent.eth", &reply.header);
         let body =
             format!(r#"{{"name":"{name}","receipt":{receipt},"payment":"{payment}","settlement":"{settlement}"}}"#);
@@ -72,9 +73,10 @@ async fn receipts_are_remembered_where_the_configuration_says_so() {
         config.receipts.remember = true;
     })
     .await;
-    let receipt = Sandbox::receipts().iter().find(|sample| sample.file == "runtime.json").expect("a receipt").text;
+    let receipt =
+        Sandbox::sample_receipts().iter().find(|sample| sample.file == "runtime.json").expect("a receipt").text;
     let shown_for = async |note: &str| {
-        let mut request: Value = serde_json::from_str(Sandbox::request().1).expect("JSON");
+        let mut request: Value = serde_json::from_str(Sandbox::sample_request().1).expect("JSON");
         request["note"] = note.into();
         let body = format!(r#"{{"name":"summarizeagent.eth","receipt":{receipt},"request":{request}}}"#);
         verified(&daemon, body).await.json()["codes"].clone()
@@ -115,7 +117,7 @@ async fn a_daemon_with_a_key_signs_what_it_says_of_a_receipt() {
     const ISSUER: &str = "https://clresolve.example";
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("k.pem");
-    save_signing_key(&SigningKey::generate().expect("a key"), &path).expect("written");
+    save_signing_key(&Ed25519SigningKey::generate().expect("a key"), &path).expect("written");
     let daemon = Daemon::start(|config| {
         // Another world than the sandbox's, which is never signed for.
         config.chain.world = "lab".to_owned();
@@ -123,10 +125,10 @@ async fn a_daemon_with_a_key_signs_what_it_says_of_a_receipt() {
         config.sign.issuer = Some(ISSUER.to_owned());
     })
     .await;
-    let keys = TrustedKeys::from_jwks(&daemon.get("/.well-known/jwks.json").await.body).expect("a key set");
-    let request = Sandbox::request().1.trim();
+    let keys = Ed25519KeySet::from_jwks(&daemon.get("/.well-known/jwks.json").await.body).expect("a key set");
+    let request = Sandbox::sample_request().1.trim();
     for file in ["agent-sdk.json", "receipt-hash-mismatch.json"] {
-        let sample = Sandbox::receipts().iter().find(|sample| sample.file == file).expect("a receipt");
+        let sample = Sandbox::sample_receipts().iter().find(|sample| sample.file == file).expect("a receipt");
         let receipt = sample.text.trim();
         let body = format!(r#"{{"name":"{GOOD}","receipt":{receipt},"request":{request}}}"#);
         let asked = daemon.request(Method::POST, ROUTE).header("content-type", "application/json");
@@ -135,8 +137,8 @@ async fn a_daemon_with_a_key_signs_what_it_says_of_a_receipt() {
         assert_eq!((signed.header("cache-control"), signed.header("vary")), ("no-store", "accept"));
         let expected = ExpectedReceipt {
             name: EnsName::parse(GOOD).expect("a name"),
-            receipt: Digest::of(receipt.as_bytes()),
-            request: Some(Digest::of(request.as_bytes())),
+            receipt: Digest::compute(receipt.as_bytes()),
+            request: Some(Digest::compute(request.as_bytes())),
             decision: None,
             settlement: SettlementDemand::Any,
             chain: "eip155:31337".to_owned(),

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command};
 use std::time::{Duration, Instant};
 
-use clresolve_core::reason::Code;
-use clresolve_resolver::config::{Config, Endpoint};
+use clresolve_core::reason::ReasonCode;
+use clresolve_resolver::config::{Config, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_server::http::Server;
+use clresolve_server::http::HttpDaemon;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
@@ -118,7 +118,7 @@ async fn a_tightened_gate_holds_for_the_next_answer_and_the_cache_stays() {
     }
     let runs = daemon.runs().await;
 
-    config.gate.deny = vec![Code::StatusDeprecated];
+    config.gate.deny = vec![ReasonCode::StatusDeprecated];
     let said = daemon.reload_with(&config);
     assert!(said.contains("is in force") && !said.contains("restart"), "{said}");
     daemon.gate(DEPRECATED).await.is_closed_gate("status-deprecated");
@@ -138,8 +138,8 @@ async fn removed_endpoint_leaves_no_gauge_behind() {
     let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
     let mut config = patient(&sandbox);
     let first = config.chain.endpoints[0].clone();
-    let second = Endpoint { label: "second".to_owned(), ..first.clone() };
-    config.chain.endpoints = vec![Endpoint { label: "first".to_owned(), ..first }, second];
+    let second = RpcEndpointConfig { label: "second".to_owned(), ..first.clone() };
+    config.chain.endpoints = vec![RpcEndpointConfig { label: "first".to_owned(), ..first }, second];
     let mut daemon = Daemon::start(folder.path(), &config);
     // Endpoints are polled while a name is hot.
     assert_eq!(daemon.gate(GOOD).await.status, 200);
@@ -157,7 +157,7 @@ async fn removed_endpoint_leaves_no_gauge_behind() {
 async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
     let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
     let mut config = patient(&sandbox);
-    config.gate.deny = vec![Code::StatusDeprecated];
+    config.gate.deny = vec![ReasonCode::StatusDeprecated];
     let mut daemon = Daemon::start(folder.path(), &config);
     daemon.gate(DEPRECATED).await.is_closed_gate("status-deprecated");
     let good = std::fs::read_to_string(&daemon.file).expect("UTF-8");
@@ -187,7 +187,7 @@ async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
     std::fs::remove_file(&daemon.file).expect("the file was there");
     assert!(daemon.reload().contains("stays as it was"));
 
-    config.http.listen = clresolve_resolver::config::ListenAt::loopback(1);
+    config.http.listen = clresolve_resolver::config::ListenAddress::loopback(1);
     config.cache.trusted = 7;
     config.gate.deny.clear();
     let said = daemon.reload_with(&config);
@@ -204,7 +204,7 @@ async fn registries_are_read_again() {
     let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
     let full = patient(&sandbox);
     let resolver = Resolver::new(&full).await.expect("its configuration is good");
-    let reply = resolver.unpaid(URL, Some("{}")).await.expect("the seller answers");
+    let reply = resolver.send_unpaid_request(URL, Some("{}")).await.expect("the seller answers");
     let response = json!({"status": 402, "url": URL, "headers": reply.headers, "body": "{}"});
     let question = json!({"name": NAME, "verb": "summarize", "response": response}).to_string();
     let mut without = full.clone();
@@ -251,13 +251,13 @@ async fn a_tightened_gate_holds_for_questions_that_are_open() {
     let sandbox = Sandbox::start().await.expect("a sandbox");
     let mut config = patient(&sandbox);
     let (node, answers) = held_node(&mut config).await;
-    let server = Server::bind(&config).await.expect("the daemon starts");
+    let server = HttpDaemon::bind(&config).await.expect("the daemon starts");
     let mut reloader = server.reloader();
     let daemon = crate::http::Daemon::run(server, sandbox);
     let path = format!("/v1/gate/{DEPRECATED}");
     let reload_then_answer = async {
         let (asked, _) = node.accept().await.expect("the run asks the node");
-        config.gate.deny = vec![Code::StatusDeprecated];
+        config.gate.deny = vec![ReasonCode::StatusDeprecated];
         assert_eq!(reloader.reload(&config).await.expect("a good configuration"), []);
         pass_on(&node, asked, answers).await;
     };
@@ -275,7 +275,7 @@ async fn withdrawn_pin_does_not_count_for_an_open_check() {
     let seller = Resolver::new(&config).await.expect("a resolver");
     let question = checks::as_json(&checks::asked(&seller, checks::PINNED, None).await);
     let (node, answers) = held_node(&mut config).await;
-    let server = Server::bind(&config).await.expect("the daemon starts");
+    let server = HttpDaemon::bind(&config).await.expect("the daemon starts");
     let mut reloader = server.reloader();
     let daemon = crate::http::Daemon::run(server, sandbox);
     let reload_then_answer = async {

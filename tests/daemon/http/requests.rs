@@ -21,7 +21,7 @@ async fn a_request_is_judged_as_in_the_library() {
     let daemon = Daemon::start(|_| {}).await;
     let schema: Value = serde_json::from_str(include_str!("../../../schemas/request.schema.json")).expect("JSON");
     let schema = jsonschema::validator_for(&schema).expect("a schema");
-    let good = Sandbox::request().1;
+    let good = Sandbox::sample_request().1;
     let twice = good.replacen("\"actor\"", "\"actor\": \"a\", \"actor\"", 1);
     let cases = [(good.to_owned(), "trusted", json!([])), (twice, "untrusted", json!(["request-duplicate-key"]))];
     for (request, state, codes) in cases {

@@ -1,15 +1,16 @@
-//! A daemon under grade `quorum` whose endpoints lie or have stopped: the gate opens only for what enough of them state.
+//! A daemon under grade `quorum` whose endpoints lie or have stopped: the gate opens only for what enough of them
+//! state.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{Config, Endpoint, ListenAt, ProofDemand};
+use clresolve_resolver::config::{Config, ListenAddress, ProofDemand, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::spec::Spec;
-use clresolve_server::http::Server;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::spec::SandboxSpec;
+use clresolve_server::http::HttpDaemon;
 use tokio::sync::watch;
 
 use super::freshness::{Manner, node};
@@ -39,13 +40,13 @@ struct Scene {
     manners: Vec<watch::Sender<Manner>>,
 }
 
-async fn world() -> World {
-    World::start(&Spec::parse(AGENTS).expect("it is a world")).await.expect("it starts")
+async fn world() -> CustomSandbox {
+    CustomSandbox::start(&SandboxSpec::parse(AGENTS).expect("it is a world")).await.expect("it starts")
 }
 
 impl Scene {
     /// The nodes are of different operators, two of which must agree, and are asked in this order.
-    async fn new(world: &World, manners: &[Manner]) -> Self {
+    async fn new(world: &CustomSandbox, manners: &[Manner]) -> Self {
         let mut config: Config = world.config();
         let own = config.chain.endpoints[0].clone();
         let (mut endpoints, mut senders) = (Vec::new(), Vec::new());
@@ -53,7 +54,7 @@ impl Scene {
             let (sender, receiver) = watch::channel(*manner);
             let url = node(own.url.clone(), receiver, watch::channel(0).0).await;
             let (label, operator) = (format!("node-{number}"), format!("operator-{number}"));
-            endpoints.push(Endpoint { label, url, operator, own: false });
+            endpoints.push(RpcEndpointConfig { label, url, operator, own: false });
             senders.push(sender);
         }
         config.chain.endpoints = endpoints;
@@ -61,12 +62,12 @@ impl Scene {
         config.chain.max_head_age = Some(MAX_HEAD_AGE);
         config.timeout = PATIENCE;
         config.gate.deadline = PATIENCE;
-        config.http.listen = ListenAt::loopback(0);
+        config.http.listen = ListenAddress::loopback(0);
         config.http.cold_runs_per_minute = 100_000;
         config.chain.head_poll = NO_POLLS;
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-        let server = Server::bind_with(&config, resolver).await.expect("a daemon");
+        let server = HttpDaemon::bind_with(&config, resolver).await.expect("a daemon");
         Self { daemon: Daemon::run(server, ()), clock, manners: senders }
     }
 

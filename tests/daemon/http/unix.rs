@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use clresolve_resolver::config::{Config, ListenAt};
+use clresolve_resolver::config::{Config, ListenAddress};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_server::http::{ServeError, Server};
+use clresolve_server::http::{HttpDaemon, ServeError};
 use reqwest::Client;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::http::{GOOD, PATIENCE, START, answer, patient, program};
 
-fn listener(path: &Path) -> ListenAt {
+fn listener(path: &Path) -> ListenAddress {
     format!("unix:{}", path.display()).parse().expect("a path")
 }
 
@@ -28,10 +28,10 @@ fn client(path: &Path) -> Client {
 }
 
 /// Binds the daemon's socket as `path`, or says why not.
-async fn bound(path: &Path) -> Result<Server, String> {
+async fn bound(path: &Path) -> Result<HttpDaemon, String> {
     let mut config = Config::default();
     config.http.listen = listener(path);
-    Server::bind(&config).await.map_err(|error| match error {
+    HttpDaemon::bind(&config).await.map_err(|error| match error {
         ServeError::Listen { key: "http.listen", detail, .. } => detail,
         other => panic!("{other}"),
     })
@@ -78,7 +78,7 @@ async fn a_user_behind_a_socket_has_the_limits_of_a_client() {
     (config.http.listen, config.gate.listen) = (listener(&all), Some(listener(&gate)));
     // A client of HTTP may open its second connection before it has back the first.
     config.http.connections_per_client = 2;
-    let server = Server::bind(&config).await.expect("the daemon starts");
+    let server = HttpDaemon::bind(&config).await.expect("the daemon starts");
     let (stop, stopped) = oneshot::channel();
     let ended = tokio::spawn(server.run(async { stopped.await.unwrap_or_default() }));
 
@@ -110,7 +110,7 @@ async fn answers_that_a_user_does_not_read_leave_room_for_small_ones_and_for_the
     config.http.listen = listener(&path);
     config.http.connections_per_client = 2 * MOST;
     (config.http.idle_timeout, config.http.read_timeout) = (PATIENCE, PATIENCE);
-    let server = Server::bind(&config).await.expect("the daemon starts");
+    let server = HttpDaemon::bind(&config).await.expect("the daemon starts");
     let (stop, stopped) = oneshot::channel();
     let ended = tokio::spawn(server.run(async { stopped.await.unwrap_or_default() }));
     let client = client(&path);

@@ -1,5 +1,5 @@
-//! The programs of the tests of proxies: each proxy under its shipped file, the daemon, what is broken in its place, and the
-//! runtime behind the proxy.
+//! The programs of the tests of proxies: each proxy under its shipped file, the daemon, what is broken in its place,
+//! and the runtime behind the proxy.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

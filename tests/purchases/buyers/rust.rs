@@ -8,7 +8,7 @@ use alloy_signer_local::PrivateKeySigner;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_guard::{Config, Daemon, Guard, Paid, Refusal, Signer, TrustedKeys, Why};
+use clresolve_guard::{Config, Daemon, Ed25519KeySet, Guard, Paid, Refusal, Signer, Why};
 use http::Extensions;
 use reqwest::header::HeaderValue;
 use reqwest::{Request, Response, StatusCode};
@@ -113,7 +113,7 @@ fn guard(question: &Question) -> Option<Arc<dyn Middleware>> {
     let GuardOptions { daemon, agent, name, verb, timeout, signer } = question.guard.as_ref()?;
     let signer = signer.as_ref().map(|SignerOptions { issuer, jwks }| Signer {
         issuer: issuer.clone(),
-        keys: TrustedKeys::from_jwks(jwks.to_string().as_bytes()).expect("a key set"),
+        keys: Ed25519KeySet::from_jwks(jwks.to_string().as_bytes()).expect("a key set"),
     });
     let (name, timeout) = (name.clone(), Duration::from_millis(*timeout));
     let config = Config { name, timeout, signer, ..Config::new(daemon, agent, verb) };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use clresolve_core::reading::Reading;
+use clresolve_core::reading::NameReading;
 use futures_util::future::{join, join_all};
 
 use super::*;
@@ -13,27 +13,27 @@ const FULL: usize = 20;
 /// A time limit that a busy machine does not reach: what is late is asked again, and counted.
 const UNHURRIED: Duration = Duration::from_secs(240);
 
-const ALL_MODES: [HostileMode; 17] = [
-    HostileMode::Aliased,
-    HostileMode::BadLength,
-    HostileMode::BadOffset,
-    HostileMode::BadUtf8,
-    HostileMode::Burn,
-    HostileMode::BurnInterface,
-    HostileMode::Empty,
-    HostileMode::ExtendedGarbage,
-    HostileMode::Garbage,
-    HostileMode::Huge,
-    HostileMode::Invalid,
-    HostileMode::Loop,
-    HostileMode::NoUrls,
-    HostileMode::Revert,
-    HostileMode::RevertHuge,
-    HostileMode::Sender,
-    HostileMode::Ssrf,
+const ALL_MODES: [HostileResolverMode; 17] = [
+    HostileResolverMode::Aliased,
+    HostileResolverMode::BadLength,
+    HostileResolverMode::BadOffset,
+    HostileResolverMode::BadUtf8,
+    HostileResolverMode::Burn,
+    HostileResolverMode::BurnInterface,
+    HostileResolverMode::Empty,
+    HostileResolverMode::ExtendedGarbage,
+    HostileResolverMode::Garbage,
+    HostileResolverMode::Huge,
+    HostileResolverMode::Invalid,
+    HostileResolverMode::Loop,
+    HostileResolverMode::NoUrls,
+    HostileResolverMode::Revert,
+    HostileResolverMode::RevertHuge,
+    HostileResolverMode::Sender,
+    HostileResolverMode::Ssrf,
 ];
 
-fn misbehaving(text: &str, mode: HostileMode, arg: &str) -> NameRegistration {
+fn misbehaving(text: &str, mode: HostileResolverMode, arg: &str) -> NameRegistration {
     registration(text, ResolverKind::Hostile { mode, arg: arg.to_owned() })
 }
 
@@ -54,11 +54,11 @@ fn honest() -> Vec<NameRegistration> {
 
 /// One and the same chain, read alone and in batches, each from a server of its own.
 struct Both {
-    alone: RpcChain,
-    batched: RpcChain,
+    alone: RpcEnsReader,
+    batched: RpcEnsReader,
     servers: [RpcServer; 2],
     /// What names are told alone.
-    expected: HashMap<EnsName, Result<Reading, ChainError>>,
+    expected: HashMap<EnsName, Result<NameReading, ChainError>>,
 }
 
 impl Both {
@@ -67,27 +67,29 @@ impl Both {
         let gateway = Gateway::new({
             let chain = Arc::clone(&chain);
             move |request| {
-                chain.answer(request.sender, &request.data).map_err(|e| CcipReadGatewayError::new(e.to_string()))
+                chain
+                    .answer_ccip_read(request.sender, &request.data)
+                    .map_err(|e| CcipReadGatewayError::new(e.to_string()))
             }
         });
         let servers = [RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap()];
         let [alone, batched] = servers
             .each_ref()
-            .map(|server| ChainConfig { timeout: UNHURRIED, ..config(vec![endpoint("sandbox", &server.url())]) });
-        let batched = RpcChain::in_batches(batched, &http(), gateway.clone());
+            .map(|server| ChainReaderConfig { timeout: UNHURRIED, ..config(vec![endpoint("sandbox", &server.url())]) });
+        let batched = RpcEnsReader::new_batching(batched, &http(), gateway.clone());
         // The first exchange with an endpoint takes more requests.
-        batched.read(&name("first.eth"), FIRST).await.unwrap();
-        Self { alone: RpcChain::new(alone, &http(), gateway), batched, servers, expected: HashMap::new() }
+        batched.read_name(&name("first.eth"), FIRST).await.unwrap();
+        Self { alone: RpcEnsReader::new(alone, &http(), gateway), batched, servers, expected: HashMap::new() }
     }
 
     /// Reads these names at once, in this order; each is told what it is told alone. Number of requests to the chain.
     async fn read(&mut self, names: &[EnsName]) -> u64 {
         let before = self.servers[1].requests();
-        let readings = join_all(names.iter().map(|name| self.batched.read(name, FIRST))).await;
+        let readings = join_all(names.iter().map(|name| self.batched.read_name(name, FIRST))).await;
         let requests = self.servers[1].requests() - before;
         for (name, reading) in names.iter().zip(readings) {
             if !self.expected.contains_key(name) {
-                self.expected.insert(name.clone(), self.alone.read(name, FIRST).await);
+                self.expected.insert(name.clone(), self.alone.read_name(name, FIRST).await);
             }
             assert_eq!(reading, self.expected[name], "{name}");
         }
@@ -142,7 +144,7 @@ async fn hostile_names_among_themselves_are_what_they_are_alone() {
 
 #[tokio::test]
 async fn a_gas_burner_costs_one_request_more_once_the_endpoint_has_taken_long_batches() {
-    for mode in [HostileMode::Burn, HostileMode::Invalid] {
+    for mode in [HostileResolverMode::Burn, HostileResolverMode::Invalid] {
         let mut names: Vec<_> =
             (1..FULL).map(|number| registration(&format!("agent-{number}.eth"), ResolverKind::Public)).collect();
         names.insert(0, misbehaving("evil.eth", mode, ""));
@@ -155,12 +157,12 @@ async fn a_gas_burner_costs_one_request_more_once_the_endpoint_has_taken_long_ba
     }
 }
 
-/// After a burner little gas is left, and after some of them less than a name takes. Here the whole call then fails, with
-/// or without the gauge.
+/// After a burner little gas is left, and after some of them less than a name takes. Here the whole call then fails,
+/// with or without the gauge.
 #[tokio::test]
 async fn names_after_burners_are_not_starved() {
     for (burners, mates) in (1..=4).flat_map(|burners| (1..=3).map(move |mates| (burners, mates))) {
-        let burner = |number| misbehaving(&format!("evil-{number}.eth"), HostileMode::Burn, "");
+        let burner = |number| misbehaving(&format!("evil-{number}.eth"), HostileResolverMode::Burn, "");
         let mate = |number| registration(&format!("agent-{number}.eth"), ResolverKind::Public);
         let names: Vec<_> = (0..burners).map(burner).chain((0..mates).map(mate)).collect();
         let mut both = Both::of(&names).await;
@@ -171,9 +173,10 @@ async fn names_after_burners_are_not_starved() {
 #[tokio::test]
 async fn owners_are_asked_for_together_and_each_owner_once() {
     let both = Both::of(&honest()).await;
-    let reading = both.batched.read(&name("agent-0.eth"), FIRST).await.unwrap();
-    let holding =
-        async |reader: &RpcChain, owner: &EnsName| reader.holding(owner, &reading.block, &reading.endpoints).await;
+    let reading = both.batched.read_name(&name("agent-0.eth"), FIRST).await.unwrap();
+    let holding = async |reader: &RpcEnsReader, owner: &EnsName| {
+        reader.read_holding(owner, &reading.block, &reading.endpoints).await
+    };
     let asked = async |owners: Vec<EnsName>| {
         let before = both.servers[1].requests();
         let together = join_all(owners.iter().map(|owner| holding(&both.batched, owner))).await;
@@ -191,17 +194,17 @@ async fn owners_are_asked_for_together_and_each_owner_once() {
 #[tokio::test]
 async fn further_texts_share_a_request_with_each_other_and_with_owners() {
     let both = Both::of(&honest()).await;
-    let reading = both.batched.read(&name("agent-0.eth"), FIRST).await.unwrap();
+    let reading = both.batched.read_name(&name("agent-0.eth"), FIRST).await.unwrap();
     let keys = ["cl.entry", "cl.entri"].map(str::to_owned);
     let (block, endpoints) = (&reading.block, &reading.endpoints);
     let before = both.servers[1].requests();
     let names = ["agent-1.eth", "agent-2.eth", "none.eth", "nobody.eth"].map(name);
-    let texts = join_all(names.iter().map(|name| both.batched.texts(name, block, endpoints, &keys)));
+    let texts = join_all(names.iter().map(|name| both.batched.read_texts_at_block(name, block, endpoints, &keys)));
     let owner = name("agent-3.eth");
-    let (texts, held) = join(texts, both.batched.holding(&owner, block, endpoints)).await;
+    let (texts, held) = join(texts, both.batched.read_holding(&owner, block, endpoints)).await;
     assert_eq!(both.servers[1].requests() - before, 1);
     for (name, texts) in names.iter().zip(texts) {
-        assert_eq!(texts, both.alone.texts(name, block, endpoints, &keys).await, "{name}");
+        assert_eq!(texts, both.alone.read_texts_at_block(name, block, endpoints, &keys).await, "{name}");
     }
-    assert_eq!(held, both.alone.holding(&owner, block, endpoints).await);
+    assert_eq!(held, both.alone.read_holding(&owner, block, endpoints).await);
 }

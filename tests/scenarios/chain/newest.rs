@@ -4,7 +4,7 @@ use clresolve_core::payment::EndpointRecord;
 
 use super::*;
 
-const GRADES: [GradeDemand; 2] = [GradeDemand::Quorum(2), GradeDemand::StateProof(2)];
+const GRADES: [ProofGradeDemand; 2] = [ProofGradeDemand::Quorum(2), ProofGradeDemand::StateProof(2)];
 const BUYER: Address = Address::repeat_byte(0x7c);
 /// A resolver that answers as the real one did.
 const TWIN: Address = Address::repeat_byte(0x7d);
@@ -23,16 +23,16 @@ fn sold_chain() -> (Arc<SandboxChain>, Address) {
 }
 
 /// A door through which the first endpoint answers before the others are asked. It hides the buyer, and names another
-/// resolver beside what the real one said before: raw, its word differs from every other; read, it says that all is as it
-/// was.
+/// resolver beside what the real one said before: raw, its word differs from every other; read, it says that all is as
+/// it was.
 struct Mask {
     door: FirstFirst,
     resolver: Address,
 }
 
 #[async_trait]
-impl HttpPost for Mask {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for Mask {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let reply = self.door.post(url, body, cap, timeout).await?;
         if *url != self.door.first {
             return Ok(reply);
@@ -49,14 +49,14 @@ impl HttpPost for Mask {
 }
 
 /// Reads the name through a liar, which answers first, and this number of honest endpoints.
-async fn read_behind_a_mask(demand: GradeDemand, honest: usize) -> Reading {
+async fn read_behind_a_mask(demand: ProofGradeDemand, honest: usize) -> NameReading {
     let (chain, resolver) = sold_chain();
     let (_servers, endpoints): (Vec<RpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
     let first = endpoints[0].url.clone();
     let door = FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) };
-    let config = ChainConfig { demand, ..config(endpoints) };
+    let config = ChainReaderConfig { demand, ..config(endpoints) };
     let reader = graded(config, &(Arc::new(Mask { door, resolver }) as _), Gateway::refusing());
-    reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap()
+    reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap()
 }
 
 #[tokio::test]
@@ -64,19 +64,23 @@ async fn one_endpoint_alone_hides_no_change() {
     for demand in GRADES {
         let reading = read_behind_a_mask(demand, 2).await;
         let latest = reading.latest.unwrap().unwrap();
-        assert_eq!((reading.holder, latest.holder), (Holder::Address(ALICE), Holder::Address(BUYER)), "{demand:?}");
+        assert_eq!(
+            (reading.holder, latest.holder),
+            (NameHolder::Address(ALICE), NameHolder::Address(BUYER)),
+            "{demand:?}"
+        );
     }
 }
 
-/// Beside one honest endpoint nobody can say who lies. The twin is a change of its own. Whose word on the newest block is
-/// shown depends on who answers the last question first.
+/// Beside one honest endpoint nobody can say who lies. The twin is a change of its own. Whose word on the newest block
+/// is shown depends on who answers the last question first.
 #[tokio::test]
 async fn one_endpoint_beside_one_hides_no_change_either() {
     for demand in GRADES {
         let reading = read_behind_a_mask(demand, 1).await;
         let latest = reading.latest.clone().unwrap().unwrap();
-        assert_eq!(reading.holder, Holder::Address(ALICE), "{demand:?}");
-        assert!([ALICE, BUYER].map(Holder::Address).contains(&latest.holder), "{demand:?}");
+        assert_eq!(reading.holder, NameHolder::Address(ALICE), "{demand:?}");
+        assert!([ALICE, BUYER].map(NameHolder::Address).contains(&latest.holder), "{demand:?}");
         assert!(!latest.agrees_with(&reading), "{demand:?}");
     }
 }
@@ -100,25 +104,25 @@ async fn one_endpoint_alone_hides_no_removed_text() {
     let (removed, other) = (newest(""), newest("x"));
     let (_servers, endpoints) = endpoints_of(&[&other, &removed]).await;
     let door = FirstFirst { door: http(), first: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
-    let config = ChainConfig { demand: GradeDemand::Quorum(2), ..config(endpoints) };
+    let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), ..config(endpoints) };
     let reader = graded(config, &(Arc::new(door) as _), Gateway::refusing());
 
     let reading = reader.read_texts(&agent.name, FIRST, &[key.to_owned()]).await.unwrap();
 
-    assert_eq!(reading.records, [Record::Text("1".to_owned())]);
+    assert_eq!(reading.records, [TextRecord::Text("1".to_owned())]);
     assert!(matches!(reading.latest, Some(Err(ChainError::Disagree(_)))), "{:?}", reading.latest);
 }
 
 /// A door behind which each look-up at the newest block names that block: in the host of its gateway.
 struct Dated {
-    door: Arc<dyn HttpPost>,
+    door: Arc<dyn RpcHttpTransport>,
     /// What stands for the newest block of each endpoint.
     blocks: BTreeMap<Url, &'static str>,
 }
 
 #[async_trait]
-impl HttpPost for Dated {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for Dated {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let asked: Value = serde_json::from_slice(&body).unwrap();
         let reply = self.door.post(url, body, cap, timeout).await?;
         let host = |first: &str| alloy_primitives::hex::encode(format!("{first}.sandbox"));
@@ -153,10 +157,10 @@ const BEHIND: &str = "b002";
 /// Reads a name off the chain through two endpoints a block apart, whose look-ups name their newest blocks. `change` is
 /// made in the block that one of them alone has, and `other` in what the gateway says to look-ups of that block.
 async fn read_a_block_apart(
-    demand: GradeDemand,
+    demand: ProofGradeDemand,
     change: impl FnOnce(&mut ChainBuilder),
     other: impl FnOnce(&mut ChainBuilder),
-) -> Reading {
+) -> NameReading {
     let mut builder = ChainBuilder::new().unwrap();
     builder.register(&registration("off.eth", offchain())).unwrap();
     builder.seal(time(NOON)).unwrap();
@@ -172,11 +176,13 @@ async fn read_a_block_apart(
     let blocks = endpoints.iter().map(|endpoint| endpoint.url.clone()).zip([AHEAD, BEHIND]).collect();
     let gateway = Gateway::new(move |request| {
         let chain = if request.urls[0].contains(AHEAD) { &others } else { &*ahead };
-        chain.answer(request.sender, &request.data).map_err(|error| CcipReadGatewayError::new(error.to_string()))
+        chain
+            .answer_ccip_read(request.sender, &request.data)
+            .map_err(|error| CcipReadGatewayError::new(error.to_string()))
     });
     let door = Dated { door: http(), blocks };
-    let reader = graded(ChainConfig { demand, ..config(endpoints) }, &(Arc::new(door) as _), gateway);
-    reader.read(&name("off.eth"), FIRST).await.unwrap()
+    let reader = graded(ChainReaderConfig { demand, ..config(endpoints) }, &(Arc::new(door) as _), gateway);
+    reader.read_name(&name("off.eth"), FIRST).await.unwrap()
 }
 
 /// The endpoints share no look-up and can follow none together. Nothing has changed all the same.
@@ -187,7 +193,7 @@ async fn look_ups_that_name_their_block_are_compared_by_what_they_read() {
 
         assert_eq!(reading.latest, Some(Ok(latest_of(&reading))), "{demand:?}");
         let found = found(reading.answer);
-        assert_eq!((found.records.text(Key::Entry), found.offchain), (Some(ENTRY), true), "{demand:?}");
+        assert_eq!((found.records.text(RecordKey::Entry), found.offchain), (Some(ENTRY), true), "{demand:?}");
         assert_eq!(reading.newest, Some(2), "{demand:?}: both have it");
     }
 }
@@ -201,7 +207,7 @@ async fn look_ups_that_name_their_block_hide_no_other_records() {
         };
         let reading = read_a_block_apart(demand, |_| (), other).await;
 
-        assert_eq!(found(reading.answer.clone()).records.text(Key::Entry), Some(ENTRY), "{demand:?}");
+        assert_eq!(found(reading.answer.clone()).records.text(RecordKey::Entry), Some(ENTRY), "{demand:?}");
         assert!(matches!(reading.latest, Some(Err(ChainError::Disagree(_)))), "{demand:?}: {:?}", reading.latest);
     }
 }
@@ -212,7 +218,7 @@ async fn look_ups_that_name_their_block_hide_no_new_holder() {
         let sale = |builder: &mut ChainBuilder| builder.transfer(&name("off.eth"), BUYER).unwrap();
         let reading = read_a_block_apart(demand, sale, |_| ()).await;
 
-        assert_eq!(reading.holder, Holder::Address(ALICE), "{demand:?}");
+        assert_eq!(reading.holder, NameHolder::Address(ALICE), "{demand:?}");
         assert!(matches!(reading.latest, Some(Err(ChainError::Disagree(_)))), "{demand:?}: {:?}", reading.latest);
     }
 }

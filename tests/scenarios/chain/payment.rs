@@ -1,5 +1,5 @@
-//! What a name publishes about payments, read with its records: by every resolver, under every grade of proof, and never
-//! at the cost of the records.
+//! What a name publishes about payments, read with its records: by every resolver, under every grade of proof, and
+//! never at the cost of the records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, Bytes, hex};
 use async_trait::async_trait;
-use clresolve_chain::ChainConfig;
+use clresolve_chain::ChainReaderConfig;
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
-use clresolve_chain::transport::{HttpPost, PostError};
-use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointRecord, EndpointRecordKey, PaymentRecords};
-use clresolve_core::reading::{Answer, BlockSelector, ChainError, GradeDemand, Reading, ResolverFault};
-use clresolve_core::records::{Key, Record};
-use clresolve_sandbox::chain::{ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcServer, SandboxChain};
+use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
+use clresolve_core::payment::{AddressRecord, CoinType, CoinTypes, EndpointRecord, EndpointRecordKey, PaymentRecords};
+use clresolve_core::reading::{
+    BlockSelector, ChainError, EnsAnswer, NameReading, ProofGradeDemand, ResolverContractError,
+};
+use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_sandbox::chain::{
+    ChainBuilder, HostileResolverMode, NameRegistration, ResolverKind, RpcServer, SandboxChain,
+};
 use url::Url;
 
 use super::{
@@ -29,12 +33,12 @@ const RUNTIME: &str = "https://runtime.example/agents";
 const MULTICOIN: [u8; 4] = hex!("f1cb7e06");
 
 fn coin(chain: u64) -> CoinType {
-    CoinType::of_chain(chain).unwrap()
+    CoinType::for_chain(chain).unwrap()
 }
 
 /// The coin types that are always asked for, and those of two chains.
-fn coins() -> Coins {
-    Coins::new([coin(8453), coin(31_337)]).unwrap()
+fn coins() -> CoinTypes {
+    CoinTypes::new([coin(8453), coin(31_337)]).unwrap()
 }
 
 fn bytes(address: Address) -> Bytes {
@@ -56,9 +60,9 @@ fn seller(text: &str, resolver: ResolverKind) -> NameRegistration {
 
 /// What [`seller`] publishes.
 fn published() -> PaymentRecords {
-    let absent = |key| (key, EndpointRecord::Read(Record::Absent));
+    let absent = |key| (key, EndpointRecord::Read(TextRecord::Absent));
     let mut endpoints: BTreeMap<_, _> = EndpointRecordKey::ALL.map(absent).into();
-    endpoints.insert(EndpointRecordKey::Runtime, EndpointRecord::Read(Record::Text(RUNTIME.to_owned())));
+    endpoints.insert(EndpointRecordKey::Runtime, EndpointRecord::Read(TextRecord::Text(RUNTIME.to_owned())));
     let addresses = BTreeMap::from([
         (CoinType::ETHER, AddressRecord::Address(PAYEE)),
         (CoinType::EVM_DEFAULT, AddressRecord::Absent),
@@ -68,27 +72,28 @@ fn published() -> PaymentRecords {
     PaymentRecords { addresses, endpoints, offchain: false }
 }
 
-const GRADES: [GradeDemand; 3] = [GradeDemand::SingleRpc, GradeDemand::Quorum(2), GradeDemand::StateProof(2)];
+const GRADES: [ProofGradeDemand; 3] =
+    [ProofGradeDemand::SingleRpc, ProofGradeDemand::Quorum(2), ProofGradeDemand::StateProof(2)];
 
 /// Reads `text` from three honest endpoints of this chain.
 async fn read_through(
-    demand: GradeDemand,
+    demand: ProofGradeDemand,
     chain: &Arc<SandboxChain>,
     text: &str,
     gateway: Arc<dyn CcipReadGateway>,
-) -> Result<Reading, ChainError> {
+) -> Result<NameReading, ChainError> {
     let (_servers, endpoints) = endpoints_of(&[chain, chain, chain]).await;
-    let config = ChainConfig { demand, coins: coins(), ..config(endpoints) };
-    graded(config, &http(), gateway).read(&name(text), FIRST).await
+    let config = ChainReaderConfig { demand, coins: coins(), ..config(endpoints) };
+    graded(config, &http(), gateway).read_name(&name(text), FIRST).await
 }
 
 #[tokio::test]
 async fn one_request_reads_the_addresses_and_endpoints_too() {
     let chain = chain_of(&[seller("seller.eth", ResolverKind::Public)]);
     let (servers, endpoints) = endpoints_of(&[&chain]).await;
-    let reader = graded(ChainConfig { coins: coins(), ..config(endpoints) }, &http(), Gateway::refusing());
+    let reader = graded(ChainReaderConfig { coins: coins(), ..config(endpoints) }, &http(), Gateway::refusing());
 
-    let reading = reader.read(&name("seller.eth"), FIRST).await.unwrap();
+    let reading = reader.read_name(&name("seller.eth"), FIRST).await.unwrap();
 
     assert_eq!(servers[0].requests(), crate::chain::INTRODUCED);
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
@@ -107,7 +112,7 @@ async fn every_resolver_and_every_grade_gives_the_same() {
             let found = found(reading.answer);
             let expected = PaymentRecords { offchain: text == "off.eth", ..published() };
             assert_eq!(found.payment, expected, "{text}, {demand:?}");
-            assert_eq!((found.records.text(Key::Entry), found.offchain), (Some(ENTRY), text == "off.eth"));
+            assert_eq!((found.records.text(RecordKey::Entry), found.offchain), (Some(ENTRY), text == "off.eth"));
         }
     }
 }
@@ -118,12 +123,12 @@ async fn readings_of_other_records_do_not_ask_for_payments() {
     for demand in GRADES {
         let (_servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
         let gateway = Gateway::serving(Arc::clone(&chain));
-        let reader = graded(ChainConfig { demand, ..config(endpoints) }, &http(), Arc::clone(&gateway) as _);
+        let reader = graded(ChainReaderConfig { demand, ..config(endpoints) }, &http(), Arc::clone(&gateway) as _);
         for text in ["seller.eth", "off.eth"] {
-            let reading = reader.read_keys(&name(text), FIRST, &Key::SIGNER).await.unwrap();
+            let reading = reader.read_selected_records(&name(text), FIRST, &RecordKey::SIGNER).await.unwrap();
             assert_eq!(found(reading.answer).payment, PaymentRecords::default(), "{text}, {demand:?}");
         }
-        assert_eq!(gateway.asked(), 2 * Key::SIGNER.len(), "{demand:?}");
+        assert_eq!(gateway.asked(), 2 * RecordKey::SIGNER.len(), "{demand:?}");
     }
 }
 
@@ -132,14 +137,14 @@ async fn a_name_without_records_has_no_addresses_either() {
     let chain = chain_of(&[seller("seller.eth", ResolverKind::Public)]);
     for demand in GRADES {
         let reading = read_through(demand, &chain, "nobody.eth", Gateway::refusing()).await.unwrap();
-        assert_eq!(reading.answer, Answer::Unregistered, "{demand:?}");
+        assert_eq!(reading.answer, EnsAnswer::Unregistered, "{demand:?}");
     }
 }
 
 /// What a resolver makes of the question for addresses changes nothing about the records.
 #[tokio::test]
 async fn a_resolver_that_fails_for_addresses_alone_keeps_its_records() {
-    use HostileMode::{
+    use HostileResolverMode::{
         Aliased, BadLength, BadOffset, BadUtf8, Burn, Empty, Garbage, Huge, Invalid, Revert, RevertHuge,
     };
     let failing = [Aliased, BadLength, BadOffset, Burn, Empty, Garbage, Huge, Invalid, Revert, RevertHuge, BadUtf8];
@@ -147,12 +152,12 @@ async fn a_resolver_that_fails_for_addresses_alone_keeps_its_records() {
         for mode in failing {
             let kind = ResolverKind::Hostile { mode, arg: arg.to_owned() };
             let chain = chain_of(&[seller("evil.eth", kind)]);
-            for demand in [GradeDemand::SingleRpc, GradeDemand::StateProof(1)] {
+            for demand in [ProofGradeDemand::SingleRpc, ProofGradeDemand::StateProof(1)] {
                 let reading = read_through(demand, &chain, "evil.eth", Gateway::refusing()).await;
                 let reading = reading.unwrap_or_else(|error| panic!("{mode:?} {arg} {demand:?}: {error}"));
                 let found = found(reading.answer);
-                assert_eq!(found.records.text(Key::Entry), Some(ENTRY), "{mode:?} {arg}");
-                assert_eq!(found.records.get(Key::Checksum), &Record::Absent, "{mode:?} {arg}");
+                assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY), "{mode:?} {arg}");
+                assert_eq!(found.records.get(RecordKey::Checksum), &TextRecord::Absent, "{mode:?} {arg}");
                 nothing_is_made_up(&found.payment, &format!("{mode:?} {arg}"));
                 assert_eq!(found.payment.addresses.len(), coins().count(), "{mode:?} {arg}");
                 let fails = match arg {
@@ -161,7 +166,7 @@ async fn a_resolver_that_fails_for_addresses_alone_keeps_its_records() {
                         found.payment.endpoints[&EndpointRecordKey::Runtime]
                             != published().endpoints[&EndpointRecordKey::Runtime]
                     }
-                    _ => found.payment.endpoints[&EndpointRecordKey::A2a] != EndpointRecord::Read(Record::Absent),
+                    _ => found.payment.endpoints[&EndpointRecordKey::A2a] != EndpointRecord::Read(TextRecord::Absent),
                 };
                 assert!(fails, "{mode:?} {arg}: {:?}", found.payment);
             }
@@ -182,7 +187,7 @@ fn nothing_is_made_up(payment: &PaymentRecords, case: &str) {
     }
     for (key, expected) in published().endpoints {
         let read = &payment.endpoints[&key];
-        let usable = matches!(read, EndpointRecord::Read(Record::Absent));
+        let usable = matches!(read, EndpointRecord::Read(TextRecord::Absent));
         assert!(!usable || *read == expected, "{case}: {key} is {read:?}");
     }
 }
@@ -210,14 +215,14 @@ async fn a_change_of_addresses_at_latest_shows_and_leaves_the_records_as_they_ar
         assert_eq!(found(reading.answer).payment, published(), "{demand:?}");
         let mut changed = published();
         changed.addresses.insert(CoinType::ETHER, AddressRecord::Address(THIEF));
-        let thief = Record::Text("https://thief.example".to_owned());
+        let thief = TextRecord::Text("https://thief.example".to_owned());
         changed.endpoints.insert(EndpointRecordKey::Runtime, EndpointRecord::Read(thief));
         assert_eq!(found(latest.answer).payment, changed, "{demand:?}");
     }
     for block in [BlockSelector::Latest, BlockSelector::Number(1)] {
         let (_servers, endpoints) = endpoints_of(&[&chain]).await;
         let reader = graded(config(endpoints), &http(), Gateway::refusing());
-        assert_eq!(reader.read(&name("seller.eth"), block).await.unwrap().latest, None);
+        assert_eq!(reader.read_name(&name("seller.eth"), block).await.unwrap().latest, None);
     }
 }
 
@@ -234,14 +239,14 @@ enum Lie {
 struct OtherPayee(FirstFirst, Lie);
 
 #[async_trait]
-impl HttpPost for OtherPayee {
+impl RpcHttpTransport for OtherPayee {
     async fn post(
         &self,
         url: &Url,
         body: bytes::Bytes,
         cap: usize,
         timeout: Duration,
-    ) -> Result<bytes::Bytes, PostError> {
+    ) -> Result<bytes::Bytes, HttpRequestError> {
         let is_latest = String::from_utf8_lossy(&body).contains("\"latest\"");
         let reply = self.0.post(url, body, cap, timeout).await?;
         if *url != self.0.first {
@@ -262,38 +267,38 @@ impl HttpPost for OtherPayee {
 }
 
 /// Reads the seller through honest endpoints beside one that lies, which answers first.
-async fn read_beside_a_liar(demand: GradeDemand, lie: Lie, honest: usize) -> Result<Reading, ChainError> {
+async fn read_beside_a_liar(demand: ProofGradeDemand, lie: Lie, honest: usize) -> Result<NameReading, ChainError> {
     let chain = chain_of(&[seller("seller.eth", ResolverKind::Public)]);
     let (_servers, endpoints): (Vec<RpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
     let first = endpoints[0].url.clone();
     let door = OtherPayee(FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) }, lie);
-    let config = ChainConfig { demand, coins: coins(), ..config(endpoints) };
-    graded(config, &(Arc::new(door) as _), Gateway::refusing()).read(&name("seller.eth"), FIRST).await
+    let config = ChainReaderConfig { demand, coins: coins(), ..config(endpoints) };
+    graded(config, &(Arc::new(door) as _), Gateway::refusing()).read_name(&name("seller.eth"), FIRST).await
 }
 
 #[tokio::test]
 async fn one_endpoints_word_is_believed_alone_and_no_further() {
-    let reading = read_beside_a_liar(GradeDemand::SingleRpc, Lie::Everywhere, 0).await.unwrap();
-    assert!(reading.proof.is_one_strangers_word());
+    let reading = read_beside_a_liar(ProofGradeDemand::SingleRpc, Lie::Everywhere, 0).await.unwrap();
+    assert!(reading.proof.is_single_third_party());
     assert_eq!(found(reading.answer).payment.addresses[&CoinType::ETHER], AddressRecord::Address(THIEF));
 }
 
 #[tokio::test]
 async fn a_liar_about_an_address_alone_is_outvoted_and_named() {
-    let reading = read_beside_a_liar(GradeDemand::Quorum(2), Lie::Everywhere, 2).await.unwrap();
+    let reading = read_beside_a_liar(ProofGradeDemand::Quorum(2), Lie::Everywhere, 2).await.unwrap();
 
     assert_eq!(sorted(&reading.endpoints), ["b", "c"]);
     let [(liar, statement)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
     assert!(liar == "a" && statement.contains(", payments 0x"), "{statement}");
     assert_eq!(found(reading.answer).payment, published());
 
-    let error = read_beside_a_liar(GradeDemand::Quorum(2), Lie::Everywhere, 1).await.unwrap_err();
+    let error = read_beside_a_liar(ProofGradeDemand::Quorum(2), Lie::Everywhere, 1).await.unwrap_err();
     assert!(matches!(error, ChainError::Disagree(_)), "{error}");
 }
 
 #[tokio::test]
 async fn a_liar_about_an_address_cannot_prove_it() {
-    let reading = read_beside_a_liar(GradeDemand::StateProof(2), Lie::Everywhere, 2).await.unwrap();
+    let reading = read_beside_a_liar(ProofGradeDemand::StateProof(2), Lie::Everywhere, 2).await.unwrap();
 
     let [(liar, cause)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
     assert!(liar == "a" && cause.contains("the proof of slot "), "{cause}");
@@ -303,13 +308,13 @@ async fn a_liar_about_an_address_cannot_prove_it() {
 
 #[tokio::test]
 async fn one_endpoint_alone_withholds_no_address() {
-    let reading = read_beside_a_liar(GradeDemand::Quorum(2), Lie::AtLatest, 2).await.unwrap();
+    let reading = read_beside_a_liar(ProofGradeDemand::Quorum(2), Lie::AtLatest, 2).await.unwrap();
 
     assert_eq!(reading.contradicted_by, []);
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
     assert_eq!(found(reading.answer).payment, published());
 
-    let reading = read_beside_a_liar(GradeDemand::Quorum(2), Lie::AtLatest, 1).await.unwrap();
+    let reading = read_beside_a_liar(ProofGradeDemand::Quorum(2), Lie::AtLatest, 1).await.unwrap();
     let latest = reading.latest.unwrap().unwrap();
     assert!(latest.answer.same_records(&reading.answer), "an objection to an address is none to the records");
     let AddressRecord::Failed(cause) = &found(latest.answer).payment.addresses[&CoinType::ETHER] else {
@@ -329,7 +334,7 @@ struct Partial {
 impl CcipReadGateway for Partial {
     async fn request(&self, request: &CcipReadRequest, _: usize) -> Reply {
         if !request.data.windows(MULTICOIN.len()).any(|part| part == MULTICOIN) {
-            let answer = self.chain.answer(request.sender, &request.data);
+            let answer = self.chain.answer_ccip_read(request.sender, &request.data);
             return answer.map_err(|error| CcipReadGatewayError::new(error.to_string()));
         }
         match &self.address {
@@ -343,7 +348,7 @@ impl CcipReadGateway for Partial {
 async fn a_gateway_that_fails_for_addresses_alone_keeps_the_records() {
     let chain = chain_of(&[seller("off.eth", offchain())]);
     let replies: [(Option<Reply>, &str); 4] = [
-        (Some(Err(CcipReadGatewayError::http(404, "not found"))), "the gateway answered status 404"),
+        (Some(Err(CcipReadGatewayError::with_http_status(404, "not found"))), "the gateway answered status 404"),
         (Some(Ok(vec![0; 1 << 20].into())), "exceed 524288 bytes in total"),
         (Some(Ok(vec![0; 64].into())), "reverted"),
         (None, "the lookup took more than 0.2 s"),
@@ -353,12 +358,12 @@ async fn a_gateway_that_fails_for_addresses_alone_keeps_the_records() {
             let gateway = Arc::new(Partial { chain: Arc::clone(&chain), address: address.clone() });
             let (_servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
             let timeout = if address.is_none() { Duration::from_millis(400) } else { Duration::from_secs(8) };
-            let config = ChainConfig { demand, timeout, ..config(endpoints) };
-            let reading = graded(config, &http(), gateway).read(&name("off.eth"), FIRST).await;
+            let config = ChainReaderConfig { demand, timeout, ..config(endpoints) };
+            let reading = graded(config, &http(), gateway).read_name(&name("off.eth"), FIRST).await;
             let reading = reading.unwrap_or_else(|error| panic!("{words} {demand:?}: {error}"));
 
             let found = found(reading.answer);
-            assert_eq!(found.records.text(Key::Entry), Some(ENTRY), "{words} {demand:?}");
+            assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY), "{words} {demand:?}");
             let AddressRecord::Failed(cause) = &found.payment.addresses[&CoinType::ETHER] else {
                 panic!("{words} {demand:?}: {:?}", found.payment)
             };
@@ -370,10 +375,10 @@ async fn a_gateway_that_fails_for_addresses_alone_keeps_the_records() {
 #[tokio::test]
 async fn a_resolver_that_does_not_know_coin_types_says_so() {
     // The resolver of an address that was never told of coin types answers that way for each of them.
-    let kind = ResolverKind::Hostile { mode: HostileMode::Empty, arg: "addr".to_owned() };
+    let kind = ResolverKind::Hostile { mode: HostileResolverMode::Empty, arg: "addr".to_owned() };
     let chain = chain_of(&[seller("old.eth", kind)]);
-    let reading = read_through(GradeDemand::SingleRpc, &chain, "old.eth", Gateway::refusing()).await.unwrap();
-    let unknown = AddressRecord::Failed(ChainError::Resolver(ResolverFault::UnknownRecords));
+    let reading = read_through(ProofGradeDemand::SingleRpc, &chain, "old.eth", Gateway::refusing()).await.unwrap();
+    let unknown = AddressRecord::Failed(ChainError::Resolver(ResolverContractError::UnknownRecords));
     let payment = found(reading.answer).payment;
     assert!(payment.addresses.values().all(|record| *record == unknown), "{payment:?}");
     assert_eq!(payment.endpoints, published().endpoints);

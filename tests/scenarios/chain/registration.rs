@@ -1,6 +1,6 @@
 //! The wallet of an agent at the newest block: only endpoints that keep up say what it is, and enough of them.
 
-use clresolve_chain::AgentRegistry;
+use clresolve_chain::AgentRegistryReader;
 
 use super::*;
 
@@ -19,18 +19,18 @@ enum View {
 /// When the registry is read: shortly after the newest block.
 const NOW: &str = "2026-11-20T13:00:00Z";
 
-/// A door that leads what liars are asked about the newest block to an endpoint that has stopped, and holds up what some
-/// endpoint is asked for its newest header.
+/// A door that leads what liars are asked about the newest block to an endpoint that has stopped, and holds up what
+/// some endpoint is asked for its newest header.
 struct Door {
-    plain: Arc<dyn HttpPost>,
+    plain: Arc<dyn RpcHttpTransport>,
     stalled: Url,
     liars: Vec<Url>,
     late: Option<Url>,
 }
 
 #[async_trait]
-impl HttpPost for Door {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for Door {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let request = String::from_utf8_lossy(&body);
         let is_newest = request.contains("\"latest\"");
         let is_call = request.contains("eth_call");
@@ -58,7 +58,8 @@ fn chains() -> [Arc<SandboxChain>; 3] {
     [Arc::new(builder.build().unwrap()), stalled, behind]
 }
 
-/// The wallet at the finalized block and at the newest one, by two of these endpoints. Of one the newest header comes late.
+/// The wallet at the finalized block and at the newest one, by two of these endpoints. Of one the newest header comes
+/// late.
 async fn wallets(
     views: [View; 3],
     late: Option<usize>,
@@ -76,11 +77,11 @@ async fn wallets(
     let urls: Vec<Url> = endpoints.iter().map(|endpoint| endpoint.url.clone()).collect();
     let liars = urls.iter().zip(views).filter(|(_, view)| *view == View::Lying).map(|(url, _)| url.clone()).collect();
     let late = late.map(|late| urls[late].clone());
-    let door: Arc<dyn HttpPost> = Arc::new(Door { plain: http(), stalled, liars, late });
-    let config = ChainConfig { demand: GradeDemand::Quorum(2), max_head_age, ..config(endpoints) };
+    let door: Arc<dyn RpcHttpTransport> = Arc::new(Door { plain: http(), stalled, liars, late });
+    let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), max_head_age, ..config(endpoints) };
     let clock = Arc::new(|| time(NOW));
-    let registry = AgentRegistry::new(clresolve_sandbox::chain::IDENTITY_REGISTRY, config, &door, clock);
-    let reading = registry.agent(alloy_primitives::U256::from(1)).await.ok()?;
+    let registry = AgentRegistryReader::new(clresolve_sandbox::chain::IDENTITY_REGISTRY, config, &door, clock);
+    let reading = registry.read_agent(alloy_primitives::U256::from(1)).await.ok()?;
     Some((reading.wallet, reading.latest_wallet))
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const GRADES: [GradeDemand; 2] = [GradeDemand::Quorum(2), GradeDemand::StateProof(2)];
+const GRADES: [ProofGradeDemand; 2] = [ProofGradeDemand::Quorum(2), ProofGradeDemand::StateProof(2)];
 const OLD: &str = "x402://summarizeagent.eth/summarize/v1";
 const NEW: &str = "x402://summarizeagent.eth/summarize/v2";
 /// When the names are read: shortly after the newest block.
@@ -36,13 +36,13 @@ fn chains() -> (Arc<SandboxChain>, Arc<SandboxChain>) {
 
 /// A door behind which some endpoints state the old record in place of the new one.
 struct Liars {
-    door: Arc<dyn HttpPost>,
+    door: Arc<dyn RpcHttpTransport>,
     urls: Vec<Url>,
 }
 
 #[async_trait]
-impl HttpPost for Liars {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for Liars {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let reply = self.door.post(url, body, cap, timeout).await?;
         if !self.urls.contains(url) {
             return Ok(reply);
@@ -53,28 +53,34 @@ impl HttpPost for Liars {
 }
 
 /// What is read of the name through these endpoints, in this order.
-async fn read(demand: GradeDemand, views: &[View], max_head_age: Option<Duration>) -> Result<Reading, ChainError> {
+async fn read(
+    demand: ProofGradeDemand,
+    views: &[View],
+    max_head_age: Option<Duration>,
+) -> Result<NameReading, ChainError> {
     let (current, stalled) = chains();
     let of = |view: &View| if *view == View::Stalled { &stalled } else { &current };
     let (_servers, endpoints) = endpoints_of(&views.iter().map(of).collect::<Vec<_>>()).await;
     let liars = endpoints.iter().zip(views).filter(|(_, view)| **view == View::Lying);
     let urls = liars.map(|(endpoint, _)| endpoint.url.clone()).collect();
-    let door: Arc<dyn HttpPost> = Arc::new(Liars { door: http(), urls });
-    let config = ChainConfig { demand, max_head_age, ..config(endpoints) };
+    let door: Arc<dyn RpcHttpTransport> = Arc::new(Liars { door: http(), urls });
+    let config = ChainReaderConfig { demand, max_head_age, ..config(endpoints) };
     let clock = Arc::new(|| time(NOW));
-    let chain: Box<dyn Chain> = match demand {
-        GradeDemand::StateProof(_) => Box::new(ProvenChain::new(config, &door, Gateway::refusing()).with_clock(clock)),
-        _ => Box::new(RpcChain::new(config, &door, Gateway::refusing()).with_clock(clock)),
+    let chain: Box<dyn EnsReader> = match demand {
+        ProofGradeDemand::StateProof(_) => {
+            Box::new(ProvenEnsReader::new(config, &door, Gateway::refusing()).with_clock(clock))
+        }
+        _ => Box::new(RpcEnsReader::new(config, &door, Gateway::refusing()).with_clock(clock)),
     };
-    chain.read(&name("summarizeagent.eth"), FIRST).await
+    chain.read_name(&name("summarizeagent.eth"), FIRST).await
 }
 
 /// The entry that a verdict could rest on: it was read, and the newest block holds it too.
-fn settled(reading: Result<Reading, ChainError>) -> Option<String> {
+fn settled(reading: Result<NameReading, ChainError>) -> Option<String> {
     let reading = reading.ok()?;
     let latest = reading.latest.clone()?.ok()?;
     let is_settled = latest.agrees_with(&reading);
-    is_settled.then(|| found(reading.answer).records.text(Key::Entry).unwrap_or_default().to_owned())
+    is_settled.then(|| found(reading.answer).records.text(RecordKey::Entry).unwrap_or_default().to_owned())
 }
 
 const BOUND: Option<Duration> = Some(Duration::from_secs(60));
@@ -102,7 +108,7 @@ async fn stalled_endpoints_settle_nothing() {
         }
         assert_eq!(settled(read(demand, &[View::Stalled, View::Stalled], BOUND).await), None, "{demand:?}");
     }
-    let one = read(GradeDemand::SingleRpc, &[View::Stalled], BOUND).await;
+    let one = read(ProofGradeDemand::SingleRpc, &[View::Stalled], BOUND).await;
     assert!(matches!(one.unwrap().latest, Some(Err(ChainError::Unreachable(_)))));
 }
 
@@ -120,13 +126,13 @@ async fn endpoints_that_keep_up_settle_in_any_order() {
 
 /// A door that leads some endpoints to where they are now: one that keeps up moves on, one that has stopped does not.
 struct Moving {
-    door: Arc<dyn HttpPost>,
+    door: Arc<dyn RpcHttpTransport>,
     moved: Mutex<BTreeMap<Url, Url>>,
 }
 
 #[async_trait]
-impl HttpPost for Moving {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for Moving {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let to = self.moved.lock().unwrap().get(url).cloned();
         self.door.post(&to.unwrap_or_else(|| url.clone()), body, cap, timeout).await
     }
@@ -139,23 +145,25 @@ async fn refresh_beside_a_stalled_endpoint_settles_nothing() {
         let (current, stalled) = chains();
         let (_before, endpoints) = endpoints_of(&[&stalled, &stalled, &stalled]).await;
         let (_after, moved) = endpoints_of(&[&current, &current]).await;
-        let urls = |endpoints: &[Endpoint]| endpoints.iter().map(|endpoint| endpoint.url.clone()).collect::<Vec<_>>();
+        let urls = |endpoints: &[RpcEndpointSettings]| {
+            endpoints.iter().map(|endpoint| endpoint.url.clone()).collect::<Vec<_>>()
+        };
         let (honest, liar) = (urls(&endpoints[1..]), urls(&moved[1..]));
-        let liars: Arc<dyn HttpPost> = Arc::new(Liars { door: http(), urls: liar });
+        let liars: Arc<dyn RpcHttpTransport> = Arc::new(Liars { door: http(), urls: liar });
         let door = Arc::new(Moving { door: liars, moved: Mutex::default() });
-        let config = ChainConfig { demand, max_head_age: BOUND, ..config(endpoints) };
+        let config = ChainReaderConfig { demand, max_head_age: BOUND, ..config(endpoints) };
         let seconds = Arc::new(AtomicI64::new(time("2026-11-20T12:15:10Z").as_second()));
         let now = Arc::clone(&seconds);
         let clock = Arc::new(move || Timestamp::from_second(now.load(Ordering::Relaxed)).unwrap());
-        let post: Arc<dyn HttpPost> = Arc::clone(&door) as _;
-        let chain: Box<dyn Chain> = match demand {
-            GradeDemand::StateProof(_) => {
-                Box::new(ProvenChain::new(config, &post, Gateway::refusing()).with_clock(clock))
+        let post: Arc<dyn RpcHttpTransport> = Arc::clone(&door) as _;
+        let chain: Box<dyn EnsReader> = match demand {
+            ProofGradeDemand::StateProof(_) => {
+                Box::new(ProvenEnsReader::new(config, &post, Gateway::refusing()).with_clock(clock))
             }
-            _ => Box::new(RpcChain::new(config, &post, Gateway::refusing()).with_clock(clock)),
+            _ => Box::new(RpcEnsReader::new(config, &post, Gateway::refusing()).with_clock(clock)),
         };
         let agent = name("summarizeagent.eth");
-        let read = || chain.read(&agent, FIRST);
+        let read = || chain.read_name(&agent, FIRST);
         assert_eq!(settled(read().await).as_deref(), Some(OLD), "{demand:?}");
 
         door.moved.lock().unwrap().extend(honest.into_iter().zip(urls(&moved)));
@@ -168,6 +176,6 @@ async fn refresh_beside_a_stalled_endpoint_settles_nothing() {
 #[tokio::test]
 async fn newest_block_below_a_finalized_one_settles_nothing() {
     for views in orders([View::Honest, View::Stalled, View::Lying]) {
-        assert_eq!(settled(read(GradeDemand::Quorum(2), &views, None).await), None, "{views:?}");
+        assert_eq!(settled(read(ProofGradeDemand::Quorum(2), &views, None).await), None, "{views:?}");
     }
 }

@@ -4,10 +4,14 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_ipfs::build::car;
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Refutation, WalkError};
-use clresolve_resolver::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Retrieval, Want};
-use clresolve_resolver::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Forbidden};
+use clresolve_ipfs::build::write_car;
+use clresolve_ipfs::{ContentId, ContentPath, ContentRefutation, DagWalkBudget, DagWalkError};
+use clresolve_resolver::fetch::ipfs::{
+    BAN, HedgeDelay, IpfsClient, IpfsGateway, IpfsGatewayFault, IpfsRetrieval, IpfsRetrievalRequest,
+};
+use clresolve_resolver::fetch::{
+    Egress, EgressConfig, EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError,
+};
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 
@@ -24,8 +28,8 @@ fn honest(head: &str) -> Answer {
     Content::new().honest(head)
 }
 
-fn gateway(label: &str, server: &Server) -> Gateway {
-    Gateway { label: label.to_owned(), url: server.url(), own: false }
+fn gateway(label: &str, server: &Server) -> IpfsGateway {
+    IpfsGateway { label: label.to_owned(), url: server.url(), own: false }
 }
 
 /// A client that asks one gateway after the other.
@@ -33,7 +37,7 @@ fn ipfs(servers: &[&Server]) -> IpfsClient {
     hedged(servers, IN_TURN)
 }
 
-fn hedged(servers: &[&Server], hedging: Hedging) -> IpfsClient {
+fn hedged(servers: &[&Server], hedging: HedgeDelay) -> IpfsClient {
     let labels = ["first", "second", "third"];
     let gateways = labels.iter().zip(servers).map(|(label, server)| gateway(label, server)).collect();
     IpfsClient::new(&Egress::new(EgressConfig::default()).unwrap(), gateways, hedging).unwrap()
@@ -43,19 +47,25 @@ fn hedged(servers: &[&Server], hedging: Hedging) -> IpfsClient {
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 /// So patient that a busy machine asks nobody else.
-const IN_TURN: Hedging = Hedging::After(AMPLE);
+const IN_TURN: HedgeDelay = HedgeDelay::After(AMPLE);
 
-async fn retrieve(client: &IpfsClient, path: &str, known: &[Bytes], now: Timestamp) -> Retrieval {
-    let path = ContentPath::literal(path).unwrap();
-    let want = Want { cid: Content::new().root, path: &path, known, budget: Budget::card(), total: AMPLE };
+async fn retrieve(client: &IpfsClient, path: &str, known: &[Bytes], now: Timestamp) -> IpfsRetrieval {
+    let path = ContentPath::parse_literal(path).unwrap();
+    let want = IpfsRetrievalRequest {
+        cid: Content::new().root,
+        path: &path,
+        known,
+        budget: DagWalkBudget::for_card(),
+        total: AMPLE,
+    };
     client.retrieve(&want, now).await
 }
 
-async fn card_from(servers: &[&Server]) -> Retrieval {
+async fn card_from(servers: &[&Server]) -> IpfsRetrieval {
     retrieve(&ipfs(servers), "agents/a b.json", &[], NOW).await
 }
 
-fn proven(retrieval: &Retrieval) -> Bytes {
+fn proven(retrieval: &IpfsRetrieval) -> Bytes {
     match &retrieval.ended {
         Ok(proven) => proven.bytes.clone(),
         other => panic!("{other:?}, {:?}", retrieval.failures),
@@ -63,7 +73,7 @@ fn proven(retrieval: &Retrieval) -> Bytes {
 }
 
 /// What a retrieval without a file proves; `None` where blocks were missing.
-fn refuted(retrieval: &Retrieval) -> Option<Refutation> {
+fn refuted(retrieval: &IpfsRetrieval) -> Option<ContentRefutation> {
     retrieval.ended.as_ref().expect_err("there is no file").refutation()
 }
 
@@ -146,12 +156,12 @@ async fn a_liar_is_named_banned_and_replaced() {
         let got = retrieve(&client, "agents/a b.json", &[], NOW).await;
         assert_eq!(proven(&got), Content::new().card);
         assert_eq!(got.liars, [("first".to_owned(), root)]);
-        assert_eq!(got.failures, [("first".to_owned(), GatewayFault::WrongBlock(Box::new(root)))]);
+        assert_eq!(got.failures, [("first".to_owned(), IpfsGatewayFault::WrongBlock(Box::new(root)))]);
 
         let asked = liar.heads().len();
         let got = retrieve(&client, "agents/a b.json", &[], NOW + BAN - Duration::from_secs(1)).await;
         assert_eq!(proven(&got), Content::new().card);
-        assert_eq!((got.failures, got.liars), (vec![("first".to_owned(), GatewayFault::Resting)], vec![]));
+        assert_eq!((got.failures, got.liars), (vec![("first".to_owned(), IpfsGatewayFault::Resting)], vec![]));
         assert_eq!(liar.heads().len(), asked, "banned");
 
         retrieve(&client, "agents/a b.json", &[], NOW + BAN + ANSWERED).await;
@@ -171,11 +181,11 @@ async fn a_gateway_with_a_tree_of_its_own_is_refused_at_the_root_and_below_a_gen
     for (liar, lie) in liars.iter().zip(along) {
         let good = Server::plain(honest).await;
         let alone = card_from(&[liar]).await;
-        assert_eq!(alone.ended, Err(WalkError::Incomplete { cid: Box::new(lie) }));
+        assert_eq!(alone.ended, Err(DagWalkError::Incomplete { cid: Box::new(lie) }));
         let beside = card_from(&[liar, &good]).await;
         assert_eq!(proven(&beside), Content::new().card);
         for got in [alone, beside] {
-            assert_eq!(got.failures, [("first".to_owned(), GatewayFault::WrongBlock(Box::new(lie)))]);
+            assert_eq!(got.failures, [("first".to_owned(), IpfsGatewayFault::WrongBlock(Box::new(lie)))]);
             assert_eq!(got.liars, [("first".to_owned(), lie)]);
         }
     }
@@ -188,7 +198,10 @@ async fn a_page_in_place_of_a_block_is_no_lie() {
     let server = Server::plain(move |_| page()).await;
     let got = card_from(&[&server]).await;
     assert_eq!((refuted(&got), got.liars), (None, vec![]));
-    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Malformed)))]);
+    assert_eq!(
+        got.failures,
+        [("first".to_owned(), IpfsGatewayFault::Fetch(unavailable(SourceUnavailableError::Malformed)))]
+    );
 }
 
 #[tokio::test]
@@ -215,7 +228,10 @@ async fn the_next_gateway_goes_on_with_what_is_proven() {
     .await;
     let got = card_from(&[&first, &second]).await;
     assert_eq!(proven(&got), content.card);
-    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Status(404))))]);
+    assert_eq!(
+        got.failures,
+        [("first".to_owned(), IpfsGatewayFault::Fetch(unavailable(SourceUnavailableError::Status(404))))]
+    );
 }
 
 #[tokio::test]
@@ -234,9 +250,9 @@ async fn a_gateway_that_asks_for_rest_gets_it() {
         let client = ipfs(&[&server]);
         let rest = Duration::from_secs(seconds);
         let ask = async |now| retrieve(&client, "agents/a b.json", &[], now).await.failures.remove(0).1;
-        assert_eq!(ask(NOW).await, GatewayFault::Throttled { status, rest }, "{headers}");
-        assert_eq!(ask(NOW + rest - Duration::from_millis(1)).await, GatewayFault::Resting);
-        assert_eq!(ask(NOW + rest + ANSWERED).await, GatewayFault::Throttled { status, rest });
+        assert_eq!(ask(NOW).await, IpfsGatewayFault::Throttled { status, rest }, "{headers}");
+        assert_eq!(ask(NOW + rest - Duration::from_millis(1)).await, IpfsGatewayFault::Resting);
+        assert_eq!(ask(NOW + rest + ANSWERED).await, IpfsGatewayFault::Throttled { status, rest });
         assert_eq!(server.heads().len(), 2);
     }
 }
@@ -255,11 +271,17 @@ async fn a_gateway_without_a_turn_in_time_rests_for_a_moment() {
     let mut now = NOW;
     for _ in 0..6 {
         let fault = retrieve(&client, "agents/a b.json", &[], now).await.failures.remove(0).1;
-        assert!(matches!(fault, GatewayFault::Throttled { .. }), "{fault}");
+        assert!(matches!(fault, IpfsGatewayFault::Throttled { .. }), "{fault}");
         now += ANSWERED * 2;
     }
-    let path = ContentPath::literal("agents/a b.json").unwrap();
-    let want = Want { cid: Content::new().root, path: &path, known: &[], budget: Budget::card(), total: SHORT };
+    let path = ContentPath::parse_literal("agents/a b.json").unwrap();
+    let want = IpfsRetrievalRequest {
+        cid: Content::new().root,
+        path: &path,
+        known: &[],
+        budget: DagWalkBudget::for_card(),
+        total: SHORT,
+    };
     let stalled = retrieve(&client, "agents/a b.json", &[], now);
     let second = async {
         while server.heads().len() < 7 {
@@ -271,19 +293,22 @@ async fn a_gateway_without_a_turn_in_time_rests_for_a_moment() {
         _ = stalled => panic!("it ended before the other had its time"),
         got = second => got,
     };
-    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::NoTurn)))]);
+    assert_eq!(
+        got.failures,
+        [("first".to_owned(), IpfsGatewayFault::Fetch(unavailable(SourceUnavailableError::NoTurn)))]
+    );
     assert_eq!((server.heads().len(), got.requests), (7, 0), "it was not asked again");
     assert!(
-        client.rest(now, Duration::ZERO).is_some_and(|rest| rest > Duration::from_secs(1)),
+        client.gateway_pause(now, Duration::ZERO).is_some_and(|rest| rest > Duration::from_secs(1)),
         "{:?}",
-        client.rest(now, Duration::ZERO)
+        client.gateway_pause(now, Duration::ZERO)
     );
 }
 
 #[tokio::test]
 async fn known_bytes_stand_in_for_the_raw_leaf() {
     let content = Content::new();
-    let leaf = ContentId::raw_of(&content.card);
+    let leaf = ContentId::from_raw_block(&content.card);
     let without_leaf = move |head: &str| match is_car(head) || head.contains(&leaf.to_string()) {
         true => status("404 Not Found"),
         false => blocks(head),
@@ -298,7 +323,8 @@ async fn known_bytes_stand_in_for_the_raw_leaf() {
     assert_eq!(refuted(&got), None);
 
     let path = ContentPath::default();
-    let want = Want { cid: leaf, path: &path, known: &known, budget: Budget::card(), total: AMPLE };
+    let want =
+        IpfsRetrievalRequest { cid: leaf, path: &path, known: &known, budget: DagWalkBudget::for_card(), total: AMPLE };
     let got = ipfs(&[]).retrieve(&want, NOW).await;
     assert_eq!((proven(&got), got.requests), (content.card, 0));
 }
@@ -308,24 +334,24 @@ async fn the_end_of_the_path_is_told() {
     let server = Server::plain(honest).await;
     let client = ipfs(&[&server]);
     let end = async |path: &str| refuted(&retrieve(&client, path, &[], NOW).await);
-    assert_eq!(end("agents/b.json").await, Some(Refutation::PathMissing));
-    assert_eq!(end("agents/a b.json/x").await, Some(Refutation::PathMissing));
-    assert_eq!(end("agents").await, Some(Refutation::NotFile));
-    assert_eq!(end("").await, Some(Refutation::NotFile));
+    assert_eq!(end("agents/b.json").await, Some(ContentRefutation::PathMissing));
+    assert_eq!(end("agents/a b.json/x").await, Some(ContentRefutation::PathMissing));
+    assert_eq!(end("agents").await, Some(ContentRefutation::NotFile));
+    assert_eq!(end("").await, Some(ContentRefutation::NotFile));
     assert!(retrieve(&client, "long", &[], NOW).await.ended.is_ok());
 
-    let path = ContentPath::literal("long").unwrap();
-    let budget = Budget { total_bytes: 15_999, ..Budget::card() };
-    let want = Want { cid: Content::new().root, path: &path, known: &[], budget, total: AMPLE };
+    let path = ContentPath::parse_literal("long").unwrap();
+    let budget = DagWalkBudget { total_bytes: 15_999, ..DagWalkBudget::for_card() };
+    let want = IpfsRetrievalRequest { cid: Content::new().root, path: &path, known: &[], budget, total: AMPLE };
     let got = client.retrieve(&want, NOW).await.ended;
-    assert_eq!(got, Err(WalkError::TooLarge { size: 16_000, limit: 15_999 }));
+    assert_eq!(got, Err(DagWalkError::TooLarge { size: 16_000, limit: 15_999 }));
 }
 
 #[tokio::test]
 async fn public_gateways_go_through_the_foreign_door() {
     let server = Server::tls(&[NAME], honest).await;
     let egress = Egress::new(toward(&server)).unwrap();
-    let gateways = |base: &str, own| vec![Gateway { label: "public".to_owned(), url: base.parse().unwrap(), own }];
+    let gateways = |base: &str, own| vec![IpfsGateway { label: "public".to_owned(), url: base.parse().unwrap(), own }];
 
     let client = IpfsClient::new(&egress, gateways("https://cards.example/prefix/", false), IN_TURN).unwrap();
     assert_eq!(proven(&retrieve(&client, "agents/a b.json", &[], NOW).await), Content::new().card);
@@ -333,8 +359,9 @@ async fn public_gateways_go_through_the_foreign_door() {
 
     let client = IpfsClient::new(&egress, gateways("https://10.0.0.1/", false), IN_TURN).unwrap();
     let got = retrieve(&client, "agents/a b.json", &[], NOW).await;
-    let forbidden = Forbidden { hop: 0, target: "https://10.0.0.1".to_owned(), why: EgressViolation::IpLiteral };
-    assert_eq!(got.failures, [("public".to_owned(), GatewayFault::Fetch(forbidden.into()))]);
+    let forbidden =
+        ForbiddenUrlError { hop: 0, target: "https://10.0.0.1".to_owned(), why: EgressViolation::IpLiteral };
+    assert_eq!(got.failures, [("public".to_owned(), IpfsGatewayFault::Fetch(forbidden.into()))]);
 
     let error = IpfsClient::new(&egress, gateways("ftp://cards.example/", false), IN_TURN).unwrap_err();
     assert_eq!(error.to_string(), "gateway public: the scheme is not allowed");
@@ -346,7 +373,7 @@ async fn public_gateways_go_through_the_foreign_door() {
 async fn a_stalling_gateway_is_passed_and_dropped() {
     let stalling = Server::plain(|_| Answer::Stall(Vec::new())).await;
     let good = Server::plain(honest).await;
-    let got = retrieve(&hedged(&[&stalling, &good], Hedging::Learnt), "agents/a b.json", &[], NOW).await;
+    let got = retrieve(&hedged(&[&stalling, &good], HedgeDelay::Learnt), "agents/a b.json", &[], NOW).await;
     assert_eq!(proven(&got), Content::new().card);
     assert_eq!((got.failures, got.liars), (vec![], vec![]), "it was slower, and nothing is known against it");
     stalling.hung_up().await;
@@ -366,9 +393,9 @@ async fn two_gateways_feed_one_walk_at_the_same_time() {
         false => blocks(head),
     })
     .await;
-    let path = ContentPath::literal("agents/a b.json").unwrap();
+    let path = ContentPath::parse_literal("agents/a b.json").unwrap();
     let total = Duration::from_secs(4);
-    let want = Want { cid: root, path: &path, known: &[], budget: Budget::card(), total };
+    let want = IpfsRetrievalRequest { cid: root, path: &path, known: &[], budget: DagWalkBudget::for_card(), total };
     let got = hedged(&[&first, &second], IN_TURN).retrieve(&want, NOW).await;
     assert_eq!((proven(&got), got.failures), (Content::new().card, vec![]));
     first.hung_up().await;
@@ -378,7 +405,7 @@ async fn two_gateways_feed_one_walk_at_the_same_time() {
 async fn whoever_wins_proves_the_same() {
     let ends = |path: &'static str| async move {
         let mut ends = Vec::new();
-        for hedging in [IN_TURN, Hedging::Learnt, Hedging::After(Duration::from_nanos(1))] {
+        for hedging in [IN_TURN, HedgeDelay::Learnt, HedgeDelay::After(Duration::from_nanos(1))] {
             for liar_first in [true, false] {
                 let (bad, good) = (Server::plain(lying).await, Server::plain(honest).await);
                 let pair = if liar_first { [&bad, &good] } else { [&good, &bad] };
@@ -407,14 +434,14 @@ async fn a_liar_is_named_each_time_that_it_lies() {
 
 #[tokio::test]
 async fn the_bounds_hold_for_all_gateways_together() {
-    let budget = Budget::card();
+    let budget = DagWalkBudget::for_card();
     let random: Vec<(ContentId, Bytes)> = (0..64_u32)
         .map(|number| {
             let block = Bytes::from(number.to_be_bytes().repeat(1 << 14));
-            (ContentId::raw_of(&block), block)
+            (ContentId::from_raw_block(&block), block)
         })
         .collect();
-    let whole = car(&Content::new().root, random.iter().map(|(cid, block)| (cid, block)));
+    let whole = write_car(&Content::new().root, random.iter().map(|(cid, block)| (cid, block)));
     let head = b"HTTP/1.1 200 OK\r\n\r\n";
     let start = [&head[..], &whole].concat();
     let section = whole[whole.len() - (1 << 16) - 39..].to_vec();
@@ -424,13 +451,13 @@ async fn the_bounds_hold_for_all_gateways_together() {
         servers.push(Server::plain(move |_| Answer::Endless(start.clone(), section.clone())).await);
     }
     let got = retrieve(
-        &hedged(&[&servers[0], &servers[1], &servers[2]], Hedging::After(Duration::from_nanos(1))),
+        &hedged(&[&servers[0], &servers[1], &servers[2]], HedgeDelay::After(Duration::from_nanos(1))),
         "agents/a b.json",
         &[],
         NOW,
     )
     .await;
-    let oversize = GatewayFault::Fetch(FetchError::Oversize { limit: budget.block_size });
+    let oversize = IpfsGatewayFault::Fetch(FetchError::Oversize { limit: budget.block_size });
     let expected = ["first", "second", "third"].map(|label| (label.to_owned(), oversize.clone()));
     assert_eq!((refuted(&got), got.failures), (None, expected.to_vec()));
     assert_eq!(got.requests, 6, "a CAR and a block of each");
@@ -439,7 +466,7 @@ async fn the_bounds_hold_for_all_gateways_together() {
 // --- every fault of a gateway ---
 
 /// How it ends where nobody but this gateway is asked.
-fn check(ends: &Ends, name: &str, got: &Retrieval) {
+fn check(ends: &Ends, name: &str, got: &IpfsRetrieval) {
     if matches!(ends, Ends::Proven) {
         assert_eq!((proven(got), &got.failures[..]), (Content::new().card, &[][..]), "{name}");
         return;
@@ -447,13 +474,15 @@ fn check(ends: &Ends, name: &str, got: &Retrieval) {
     assert_eq!(refuted(got), None, "{name}");
     let [(label, fault)] = &got.failures[..] else { panic!("{name}: {:?}", got.failures) };
     assert_eq!(label, "first", "{name}");
-    let is_lie = matches!(fault, GatewayFault::WrongBlock(_));
+    let is_lie = matches!(fault, IpfsGatewayFault::WrongBlock(_));
     assert_eq!((is_lie, got.liars.len()), (matches!(ends, Ends::Lied), usize::from(is_lie)), "{name}: {fault:?}");
     let expected = match ends {
         Ends::Proven | Ends::Lied => return,
-        Ends::Unavailable(cause) => GatewayFault::Fetch(unavailable(cause.clone())),
-        Ends::Oversize => GatewayFault::Fetch(FetchError::Oversize { limit: Budget::card().block_size }),
-        Ends::Throttled(status, rest) => GatewayFault::Throttled { status: *status, rest: Duration::from_secs(*rest) },
+        Ends::Unavailable(cause) => IpfsGatewayFault::Fetch(unavailable(cause.clone())),
+        Ends::Oversize => IpfsGatewayFault::Fetch(FetchError::Oversize { limit: DagWalkBudget::for_card().block_size }),
+        Ends::Throttled(status, rest) => {
+            IpfsGatewayFault::Throttled { status: *status, rest: Duration::from_secs(*rest) }
+        }
     };
     assert_eq!(*fault, expected, "{name}");
 }
@@ -462,9 +491,15 @@ fn check(ends: &Ends, name: &str, got: &Retrieval) {
 async fn every_fault_ends_in_its_reason() {
     for (name, fault, ends) in FAULTS {
         let bad = Server::plain(move |head| fault(&GatewayQuery::of(&Content::new(), head))).await;
-        let path = ContentPath::literal("agents/a b.json").unwrap();
+        let path = ContentPath::parse_literal("agents/a b.json").unwrap();
         let total = if ends.needs_time() { SHORT } else { AMPLE };
-        let want = Want { cid: Content::new().root, path: &path, known: &[], budget: Budget::card(), total };
+        let want = IpfsRetrievalRequest {
+            cid: Content::new().root,
+            path: &path,
+            known: &[],
+            budget: DagWalkBudget::for_card(),
+            total,
+        };
         check(&ends, name, &ipfs(&[&bad]).retrieve(&want, NOW).await);
         assert!(bad.heads().len() <= 1 + Content::new().along().len(), "{name}: a CAR, and each block once");
     }
@@ -475,7 +510,7 @@ async fn no_fault_keeps_an_honest_gateway_from_winning() {
     for (name, fault, _) in FAULTS {
         let bad = Server::plain(move |head| fault(&GatewayQuery::of(&Content::new(), head))).await;
         let good = Server::plain(honest).await;
-        let got = retrieve(&hedged(&[&bad, &good], Hedging::Learnt), "agents/a b.json", &[], NOW).await;
+        let got = retrieve(&hedged(&[&bad, &good], HedgeDelay::Learnt), "agents/a b.json", &[], NOW).await;
         assert_eq!(proven(&got), Content::new().card, "{name}");
     }
 }
@@ -484,14 +519,21 @@ async fn no_fault_keeps_an_honest_gateway_from_winning() {
 async fn a_reset_and_a_refused_connection_are_told() {
     let slamming = Server::slamming(ANYWHERE).await;
     let got = card_from(&[&slamming]).await;
-    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Truncated)))]);
+    assert_eq!(
+        got.failures,
+        [("first".to_owned(), IpfsGatewayFault::Fetch(unavailable(SourceUnavailableError::Truncated)))]
+    );
     assert!(slamming.connections() > 0);
 
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let gateway = Gateway { label: "first".to_owned(), url: format!("http://{closed}/").parse().unwrap(), own: false };
+    let gateway =
+        IpfsGateway { label: "first".to_owned(), url: format!("http://{closed}/").parse().unwrap(), own: false };
     let client = IpfsClient::new(&Egress::new(EgressConfig::default()).unwrap(), vec![gateway], IN_TURN).unwrap();
     let got = retrieve(&client, "agents/a b.json", &[], NOW).await;
-    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::Connect)))]);
+    assert_eq!(
+        got.failures,
+        [("first".to_owned(), IpfsGatewayFault::Fetch(unavailable(SourceUnavailableError::Connect)))]
+    );
 }
 
 #[tokio::test]
@@ -503,7 +545,7 @@ async fn no_redirect_of_a_gateway_is_followed() {
             let server =
                 Server::plain(move |_| Answer::Whole(answer(&format!("{code} Away"), &headers, b"<html>"))).await;
             let got = card_from(&[&server]).await;
-            let fault = GatewayFault::Fetch(unavailable(Cause::Status(code)));
+            let fault = IpfsGatewayFault::Fetch(unavailable(SourceUnavailableError::Status(code)));
             assert_eq!((refuted(&got), got.failures), (None, vec![("first".to_owned(), fault)]), "{to}");
             assert_eq!(server.heads().len(), 2, "{code} {to}: a CAR and a block, and nothing else");
         }

@@ -11,8 +11,10 @@ use alloy_primitives::address;
 use async_trait::async_trait;
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadRequest};
 use clresolve_core::address::SPECIAL;
-use clresolve_resolver::fetch::ccip::GuardedGateway;
-use clresolve_resolver::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Lookup};
+use clresolve_resolver::fetch::ccip::GuardedCcipReadGateway;
+use clresolve_resolver::fetch::{
+    AddressLookup, Egress, EgressConfig, EgressViolation, FetchError, SourceUnavailableError,
+};
 
 use super::{AMPLE, NAME, get, refusal, toward, unavailable};
 use crate::support::disguise::{Everywhere, PORT, disguises, masks, own_loopback};
@@ -31,7 +33,7 @@ impl Spelled {
 }
 
 #[async_trait]
-impl Lookup for Spelled {
+impl AddressLookup for Spelled {
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         let digits = host.strip_prefix("a-").and_then(|rest| rest.strip_suffix(".example")).unwrap();
         let bits = u128::from_str_radix(digits, 16).unwrap();
@@ -118,7 +120,7 @@ async fn redirects_never_reach(canary: &Server, table: &[(String, EgressViolatio
         assert_eq!(refusal(redirected(canary, code, place).await), (1, EgressViolation::IpLiteral), "{code}");
     }
     for (line, code) in [("300 Choices", 300), ("304 Not Modified", 304), ("305 Use Proxy", 305), ("306 X", 306)] {
-        assert_eq!(redirected(canary, line, place).await, unavailable(Cause::Status(code)), "{line}");
+        assert_eq!(redirected(canary, line, place).await, unavailable(SourceUnavailableError::Status(code)), "{line}");
     }
 }
 
@@ -177,7 +179,7 @@ async fn contracts_never_reach(ip: Ipv4Addr, egress: &Egress) {
         (format!("https://{{sender}}.example:{PORT}/"), &led),
         (format!("https://a.example:{PORT}/{{sender}}/{{data}}.json"), &led),
     ];
-    let gateway = GuardedGateway::new(egress.clone(), AMPLE);
+    let gateway = GuardedCcipReadGateway::new(egress.clone(), AMPLE);
     for (template, why) in table {
         let request = CcipReadRequest {
             sender: address!("0x00000000000000000000000000000000000000Aa"),

@@ -6,13 +6,13 @@ use alloy_primitives::{Address, Bytes, U256};
 use alloy_sol_types::{SolValue as _, sol};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve_beacon::{Fork, LightClientData as _, LightClientFinalityUpdate};
+use clresolve_beacon::{ConsensusFork, LightClientCodec as _, LightClientFinalityUpdate};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
-use clresolve_core::records::Key;
-use clresolve_ipfs::build::{self, Blocks, Dag, Entries, Fanout, Layout};
+use clresolve_core::records::RecordKey;
+use clresolve_ipfs::build::{self, BlocksByCid, DagBuilder, DagLayout, DirectoryEntries, HamtFanout};
 use clresolve_ipfs::{ContentId, MAX_DIGEST_BYTES};
-use clresolve_jose::PublicKey;
+use clresolve_jose::Ed25519PublicKey;
 use clresolve_verdict::verdict::Verdict;
 use ed25519_dalek::Signer as _;
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ fn requests() -> Seeds {
 fn receipts() -> Seeds {
     let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
     let sealed = |canonical: &str| {
-        let hash = Digest::of(canonical.as_bytes()).hex();
+        let hash = Digest::compute(canonical.as_bytes()).hex();
         let signature = STANDARD.encode(key.sign(hash.as_bytes()).to_bytes());
         (hash, signature)
     };
@@ -169,51 +169,51 @@ fn names() -> Seeds {
     seeds.map(|(file, text)| (file, text.as_bytes().to_vec())).into()
 }
 
-fn good_records() -> Vec<(Key, String)> {
-    let cid = ContentId::raw_of(CARD.as_bytes());
+fn good_records() -> Vec<(RecordKey, String)> {
+    let cid = ContentId::from_raw_block(CARD.as_bytes());
     vec![
-        (Key::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
-        (Key::Agentcard, "https://example.org/card.json".to_owned()),
-        (Key::CidAgentcard, cid.to_string()),
-        (Key::MirrorIpfs, format!("ipfs://{cid}")),
-        (Key::Checksum, Digest::of(CARD.as_bytes()).to_string()),
-        (Key::Owner, "publisher.eth".to_owned()),
+        (RecordKey::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
+        (RecordKey::Agentcard, "https://example.org/card.json".to_owned()),
+        (RecordKey::CidAgentcard, cid.to_string()),
+        (RecordKey::MirrorIpfs, format!("ipfs://{cid}")),
+        (RecordKey::Checksum, Digest::compute(CARD.as_bytes()).to_string()),
+        (RecordKey::Owner, "publisher.eth".to_owned()),
     ]
 }
 
 fn records() -> Seeds {
-    let with = |key: Key, value: &[u8]| {
+    let with = |key: RecordKey, value: &[u8]| {
         let mut lines: Vec<Vec<u8>> = good_records().into_iter().map(|(_, value)| value.into_bytes()).collect();
-        let at = Key::ALL.iter().position(|known| *known == key).expect("a key");
+        let at = RecordKey::ALL.iter().position(|known| *known == key).expect("a key");
         lines[at] = value.to_vec();
         lines.join(&b'\n')
     };
-    let cid = ContentId::raw_of(CARD.as_bytes());
-    let upper = Digest::of(CARD.as_bytes()).hex().to_ascii_uppercase();
+    let cid = ContentId::from_raw_block(CARD.as_bytes());
+    let upper = Digest::compute(CARD.as_bytes()).hex().to_ascii_uppercase();
     vec![
-        ("good", with(Key::Owner, b"publisher.eth")),
-        ("checksum-in-capitals", with(Key::Checksum, upper.as_bytes())),
-        ("checksum-cut", with(Key::Checksum, &upper.as_bytes()[..62])),
-        ("cid-of-another", with(Key::CidAgentcard, ContentId::raw_of(b"x").to_string().as_bytes())),
-        ("cid-version-0", with(Key::CidAgentcard, b"QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPBdG")),
-        ("cid-inline", with(Key::CidAgentcard, b"bafkqabtimvwgy3yk")),
-        ("mirror-by-gateway", with(Key::MirrorIpfs, format!("https://example.org/ipfs/{cid}").as_bytes())),
-        ("mirror-by-subdomain", with(Key::MirrorIpfs, format!("https://{cid}.ipfs.example.org/").as_bytes())),
-        ("mirror-with-path", with(Key::MirrorIpfs, format!("ipfs://{cid}/a%20b/c.json").as_bytes())),
-        ("mirror-with-dots", with(Key::MirrorIpfs, format!("ipfs://{cid}/../c.json").as_bytes())),
-        ("owner-in-capitals", with(Key::Owner, b"Publisher.eth")),
-        ("owner-with-space", with(Key::Owner, b"publisher.eth ")),
-        ("owner-right-to-left", with(Key::Owner, "publisher.\u{202e}hte".as_bytes())),
-        ("owner-not-utf8", with(Key::Owner, b"publisher.\xff")),
-        ("entry-of-another", with(Key::Entry, b"x402://stranger.eth/summarize/v1")),
-        ("url-not-https", with(Key::Agentcard, b"http://example.org/card.json")),
+        ("good", with(RecordKey::Owner, b"publisher.eth")),
+        ("checksum-in-capitals", with(RecordKey::Checksum, upper.as_bytes())),
+        ("checksum-cut", with(RecordKey::Checksum, &upper.as_bytes()[..62])),
+        ("cid-of-another", with(RecordKey::CidAgentcard, ContentId::from_raw_block(b"x").to_string().as_bytes())),
+        ("cid-version-0", with(RecordKey::CidAgentcard, b"QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPBdG")),
+        ("cid-inline", with(RecordKey::CidAgentcard, b"bafkqabtimvwgy3yk")),
+        ("mirror-by-gateway", with(RecordKey::MirrorIpfs, format!("https://example.org/ipfs/{cid}").as_bytes())),
+        ("mirror-by-subdomain", with(RecordKey::MirrorIpfs, format!("https://{cid}.ipfs.example.org/").as_bytes())),
+        ("mirror-with-path", with(RecordKey::MirrorIpfs, format!("ipfs://{cid}/a%20b/c.json").as_bytes())),
+        ("mirror-with-dots", with(RecordKey::MirrorIpfs, format!("ipfs://{cid}/../c.json").as_bytes())),
+        ("owner-in-capitals", with(RecordKey::Owner, b"Publisher.eth")),
+        ("owner-with-space", with(RecordKey::Owner, b"publisher.eth ")),
+        ("owner-right-to-left", with(RecordKey::Owner, "publisher.\u{202e}hte".as_bytes())),
+        ("owner-not-utf8", with(RecordKey::Owner, b"publisher.\xff")),
+        ("entry-of-another", with(RecordKey::Entry, b"x402://stranger.eth/summarize/v1")),
+        ("url-not-https", with(RecordKey::Agentcard, b"http://example.org/card.json")),
         ("no-records", b"\n\n\n\n\n\n".to_vec()),
     ]
 }
 
 fn cids() -> Seeds {
-    let raw = ContentId::raw_of(b"seed");
-    let node = ContentId::dag_pb_of(b"");
+    let raw = ContentId::from_raw_block(b"seed");
+    let node = ContentId::from_dag_pb_block(b"");
     let inline = [&[1, 0x55, 0, 5][..], b"hello"].concat();
     let longest = [&[1, 0x55, 0, 0x80, 1][..], &[b'x'; MAX_DIGEST_BYTES]].concat();
     let base16: String = raw.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -240,23 +240,23 @@ fn files(count: usize) -> BTreeMap<String, bytes::Bytes> {
     (0..count).map(|n| (format!("agents/agent-{n}.json"), format!("{{\"number\": {n}}}\n").into())).collect()
 }
 
-fn sharded() -> Layout {
-    Layout { shard_above: 2, fanout: Fanout::SMALLEST, ..Layout::default() }
+fn sharded() -> DagLayout {
+    DagLayout { shard_above: 2, fanout: HamtFanout::SMALLEST, ..DagLayout::default() }
 }
 
 fn cars() -> Seeds {
-    let seed = |chunk: u8, root: &ContentId, blocks: &Blocks| {
+    let seed = |chunk: u8, root: &ContentId, blocks: &BlocksByCid| {
         // The root comes first, as gateways send it.
         let others = blocks.iter().filter(|(cid, _)| *cid != root);
-        [vec![chunk], build::car(root, blocks.get_key_value(root).into_iter().chain(others))].concat()
+        [vec![chunk], build::write_car(root, blocks.get_key_value(root).into_iter().chain(others))].concat()
     };
-    let mut dag = Dag::default();
-    let file = dag.file(&[b'a'; 300], 64).cid;
+    let mut dag = DagBuilder::default();
+    let file = dag.add_file(&[b'a'; 300], 64).cid;
     let file_blocks = dag.into_blocks();
-    let (root, blocks) = build::tree(&files(3), Layout::default());
-    let raw = ContentId::raw_of(b"hello");
-    let hello = Blocks::from([(raw, "hello".into())]);
-    let wrong = Blocks::from([(raw, "hullo".into())]);
+    let (root, blocks) = build::build_tree(&files(3), DagLayout::default());
+    let raw = ContentId::from_raw_block(b"hello");
+    let hello = BlocksByCid::from([(raw, "hello".into())]);
+    let wrong = BlocksByCid::from([(raw, "hullo".into())]);
     let one = seed(6, &raw, &hello);
     let mut cut = one.clone();
     cut.truncate(one.len() - 2);
@@ -269,7 +269,7 @@ fn cars() -> Seeds {
         ("file", seed(10, &file, &file_blocks)),
         ("tree", seed(80, &root, &blocks)),
         ("version-2", version_2(&one)),
-        ("header-only", seed(3, &raw, &Blocks::new())),
+        ("header-only", seed(3, &raw, &BlocksByCid::new())),
     ]
 }
 
@@ -287,18 +287,18 @@ fn version_2(seed: &[u8]) -> Vec<u8> {
 }
 
 fn dags() -> Seeds {
-    let mut dag = Dag::default();
-    let file = dag.file(&[b'a'; 300], 64).cid;
+    let mut dag = DagBuilder::default();
+    let file = dag.add_file(&[b'a'; 300], 64).cid;
     let file_blocks = dag.into_blocks();
-    let (tree, tree_blocks) = build::tree(&files(3), Layout::default());
-    let (hamt, hamt_blocks) = build::tree(&files(6), sharded());
-    let mut dag = Dag::default();
-    let leaf = dag.raw("leaf");
-    let inner = dag.directory(&Entries::from([("leaf".to_owned(), leaf)]));
-    let diamond = dag.directory(&Entries::from([("a".to_owned(), inner), ("b".to_owned(), inner)])).cid;
+    let (tree, tree_blocks) = build::build_tree(&files(3), DagLayout::default());
+    let (hamt, hamt_blocks) = build::build_tree(&files(6), sharded());
+    let mut dag = DagBuilder::default();
+    let leaf = dag.add_raw_block("leaf");
+    let inner = dag.add_directory(&DirectoryEntries::from([("leaf".to_owned(), leaf)]));
+    let diamond = dag.add_directory(&DirectoryEntries::from([("a".to_owned(), inner), ("b".to_owned(), inner)])).cid;
     let diamond_blocks = dag.into_blocks();
-    let raw = ContentId::raw_of(b"hello");
-    let hello = Blocks::from([(raw, "hello".into())]);
+    let raw = ContentId::from_raw_block(b"hello");
+    let hello = BlocksByCid::from([(raw, "hello".into())]);
     vec![
         ("file", graph("", &file, &file_blocks)),
         ("tree", graph("agents/agent-1.json", &tree, &tree_blocks)),
@@ -317,7 +317,7 @@ fn dags() -> Seeds {
 }
 
 /// A graph as the target reads it: blocks from the leaves up, with a number in place of each digest.
-fn graph(path: &str, root: &ContentId, blocks: &Blocks) -> Vec<u8> {
+fn graph(path: &str, root: &ContentId, blocks: &BlocksByCid) -> Vec<u8> {
     let mut order: Vec<ContentId> = Vec::new();
     place(root, blocks, &mut order);
     let drafts: Vec<Vec<u8>> = order.iter().map(|cid| draft(cid, blocks, &order)).collect();
@@ -326,7 +326,7 @@ fn graph(path: &str, root: &ContentId, blocks: &Blocks) -> Vec<u8> {
 }
 
 /// Puts `cid` after all that it links to.
-fn place(cid: &ContentId, blocks: &Blocks, order: &mut Vec<ContentId>) {
+fn place(cid: &ContentId, blocks: &BlocksByCid, order: &mut Vec<ContentId>) {
     if order.contains(cid) {
         return;
     }
@@ -336,7 +336,7 @@ fn place(cid: &ContentId, blocks: &Blocks, order: &mut Vec<ContentId>) {
     order.push(*cid);
 }
 
-fn draft(cid: &ContentId, blocks: &Blocks, order: &[ContentId]) -> Vec<u8> {
+fn draft(cid: &ContentId, blocks: &BlocksByCid, order: &[ContentId]) -> Vec<u8> {
     let mut draft = blocks[cid].to_vec();
     for (number, child) in order.iter().enumerate() {
         while let Some(at) = find(&draft, child) {
@@ -476,8 +476,8 @@ fn resolved(elements: Vec<Bytes>) -> Vec<u8> {
 }
 
 fn texts() -> Vec<Bytes> {
-    let good: BTreeMap<Key, String> = good_records().into_iter().collect();
-    Key::ALL.map(|key| good.get(&key).cloned().unwrap_or_default().abi_encode().into()).into()
+    let good: BTreeMap<RecordKey, String> = good_records().into_iter().collect();
+    RecordKey::ALL.map(|key| good.get(&key).cloned().unwrap_or_default().abi_encode().into()).into()
 }
 
 fn first(element: Vec<u8>) -> Vec<u8> {
@@ -576,7 +576,7 @@ fn bundles() -> Seeds {
 fn signed_verdicts() -> Seeds {
     let time = |seconds: i64| jiff::Timestamp::from_second(seconds).expect("in range").to_string();
     let node = EnsName::parse("summarizeagent.eth").expect("a name");
-    let digest = Digest::of(CARD.as_bytes()).to_string();
+    let digest = Digest::compute(CARD.as_bytes()).to_string();
     let verdict = json!({
         "schema": "clresolve.verdict/1", "id": "", "conclusion": "",
         "name": {"input": node.as_str(), "normalized": node.as_str(), "node": node.node().to_string()},
@@ -596,7 +596,7 @@ fn signed_verdicts() -> Seeds {
     });
     let verdict = serde_json::from_value::<Verdict>(verdict).expect("a verdict").with_digests();
     let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
-    let kid = PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key").id().to_owned();
+    let kid = Ed25519PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key").id().to_owned();
     let header = json!({"alg": "EdDSA", "kid": kid, "typ": "clresolve-verdict+jwt"});
     let claims = json!({"iss": "https://a.example", "iat": NOW, "exp": NOW + 300, "verdict": verdict});
     let forged = |header: &Value, claims: &Value| {
@@ -660,7 +660,7 @@ fn beacon_data() -> Seeds {
     let json = |kind: u8, value: Value| of(kind, value.to_string().as_bytes());
     let Beacon { bootstrap, update, finality, optimistic, .. } = &*BEACON;
     let other = LightClientFinalityUpdate { signature_slot: finality.signature_slot - 1, ..finality.clone() };
-    let fork = Fork::Electra;
+    let fork = ConsensusFork::Electra;
     let list = |update: Vec<u8>| [&(update.len() as u64 + 4).to_le_bytes()[..], &[0; 4], &update].concat();
     let saved = BEACON.chain.store().expect("a valid bootstrap").to_bytes();
     let (start, finalized) = (bootstrap.to_ssz(fork), finality.to_ssz(fork));
@@ -671,7 +671,7 @@ fn beacon_data() -> Seeds {
         ("finality", ssz(2, finalized.clone())),
         ("finality-other-slot", ssz(2, other.to_ssz(fork))),
         ("finality-json", json(2, finality.to_json(fork))),
-        ("finality-json-gloas", json(2, finality.to_json(Fork::Gloas))),
+        ("finality-json-gloas", json(2, finality.to_json(ConsensusFork::Gloas))),
         ("optimistic", ssz(3, optimistic.to_ssz(fork))),
         ("optimistic-json", json(3, optimistic.to_json(fork))),
         ("list", of(4, &list(update.to_ssz(fork)))),

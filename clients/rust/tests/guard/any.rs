@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use clresolve_guard::{Config, Daemon, Guard, InProcess, Signer, TrustedKeys, Why};
+use clresolve_guard::{Config, Daemon, Ed25519KeySet, Guard, InProcess, Signer, Why};
 use clresolve_resolver::Resolver;
 use reqwest::StatusCode;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
@@ -155,7 +155,7 @@ async fn whom_the_guard_pays_must_be_spelt_out() {
     rejects("verb must not be empty", config("a.eth", ""));
     let name = |name: &str| Some(name.to_owned());
     rejects("name: expected only with the agent \"any\"", Config { name: name("b.eth"), ..config("a.eth", "v") });
-    let keys = TrustedKeys::from_jwks(World::start().await.at.jwks.to_string().as_bytes()).expect("keys");
+    let keys = Ed25519KeySet::from_jwks(World::start().await.at.jwks.to_string().as_bytes()).expect("keys");
     let signer = Some(Signer { issuer: "https://i.example".into(), keys });
     rejects("signer: the daemon signs no answer for the agent \"any\"", Config { signer, ..config("any", "") });
     let meant = "name: expected the full ENS name in normal form; did you mean seller.eth?";

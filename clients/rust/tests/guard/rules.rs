@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::world::{Purchase, World, guard};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_guard::{Config, ConfigError, Daemon, Refusal, Signer, TrustedKeys, Why};
+use clresolve_guard::{Config, ConfigError, Daemon, Ed25519KeySet, Refusal, Signer, Why};
 use reqwest::{Certificate, Response, StatusCode};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use serde::Deserialize;
@@ -677,7 +677,7 @@ async fn a_daemon_elsewhere_is_asked_over_https_or_signs() {
         let config = Config { signer, ..Config::new(daemon, "a.eth", "v") };
         Daemon::new(config).err()
     };
-    let keys = || TrustedKeys::from_jwks(world.at.jwks.to_string().as_bytes()).expect("keys");
+    let keys = || Ed25519KeySet::from_jwks(world.at.jwks.to_string().as_bytes()).expect("keys");
     let signer = || Some(Signer { issuer: world.at.issuer.clone(), keys: keys() });
     for daemon in [
         "http://clresolve.example",
@@ -754,7 +754,7 @@ async fn proxies_of_the_environment_are_not_asked() {
 async fn a_signed_decision_is_checked() {
     let world = World::start().await;
     let signed = |fault: &str| {
-        let keys = TrustedKeys::from_jwks(world.at.jwks.to_string().as_bytes()).expect("keys");
+        let keys = Ed25519KeySet::from_jwks(world.at.jwks.to_string().as_bytes()).expect("keys");
         let signer = Some(Signer { issuer: world.at.issuer.clone(), keys });
         client(Config { signer, ..world.config(fault) })
     };

@@ -5,23 +5,27 @@ use std::io;
 
 use maud::{Markup, Render as _, display, html};
 
-use super::markup::{Column, code, code_or_dash, joined, line, name_link, omitted, row, section, table};
-use crate::difference::{Change, Kind};
+use super::markup::{HtmlColumn, code, code_or_dash, joined, line_markup, name_link, omitted, row, section, table};
+use crate::difference::{AuditChange, AuditChangeKind};
 use crate::duty::{ACTORS, is_due};
-use crate::page::{Piece, Quota};
+use crate::page::{ItemQuota, TextRun};
 use crate::words::role_in_words;
-use crate::{Report, Row, Rows};
-use clresolve_core::reason::Effect;
-use clresolve_core::text::Foreign;
+use crate::{AuditReport, AuditRow, AuditRows};
+use clresolve_core::reason::ReasonEffect;
+use clresolve_core::text::UntrustedText;
 
 /// Maximum number of changes of states, and of other changes, on the page. With more, it is a new registry. The JSON
 /// form has all.
 const MAX_CHANGES_SHOWN: usize = 500;
 
 /// The section, if there is a previous report.
-pub(super) fn of(report: &Report, rows: &dyn Rows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
+pub(super) fn changes_section(
+    report: &AuditReport,
+    rows: &dyn AuditRows,
+    table_has: &BTreeSet<u64>,
+) -> io::Result<Markup> {
     let Some(difference) = &report.since else { return Ok(html! {}) };
-    let changes = changed(&difference.changes, rows, table_has)?;
+    let changes = changes_markup(&difference.changes, rows, table_has)?;
     let content = html! {
         @for warning in difference.warnings() { p.soft { (warning) } }
         (changes)
@@ -29,17 +33,24 @@ pub(super) fn of(report: &Report, rows: &dyn Rows, table_has: &BTreeSet<u64>) ->
     Ok(section("changes", "Since the previous report", &content))
 }
 
-fn changed(changes: &[Change], rows: &dyn Rows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
+fn changes_markup(changes: &[AuditChange], rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
     if changes.is_empty() {
         return Ok(html! { p { "Nothing changed." } });
     }
-    let counts = Kind::ALL.map(|kind| (kind, changes.iter().filter(|change| change.kind == kind).count()));
-    let of_state = |change: &&Change| {
-        matches!(change.kind, Kind::NewlyBroken | Kind::NewlyTrusted | Kind::State | Kind::Added | Kind::Removed)
+    let counts = AuditChangeKind::ALL.map(|kind| (kind, changes.iter().filter(|change| change.kind == kind).count()));
+    let of_state = |change: &&AuditChange| {
+        matches!(
+            change.kind,
+            AuditChangeKind::NewlyBroken
+                | AuditChangeKind::NewlyTrusted
+                | AuditChangeKind::State
+                | AuditChangeKind::Added
+                | AuditChangeKind::Removed
+        )
     };
-    let (mut states, others): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(of_state);
-    states.sort_by_key(|change| change.kind != Kind::NewlyBroken);
-    let known = ChangedNames::of([&states, &others], rows, table_has)?;
+    let (mut states, others): (Vec<&AuditChange>, Vec<&AuditChange>) = changes.iter().partition(of_state);
+    states.sort_by_key(|change| change.kind != AuditChangeKind::NewlyBroken);
+    let known = ChangedNames::from_rows([&states, &others], rows, table_has)?;
     Ok(html! {
         ul.chips {
             @for (kind, count) in counts.iter().filter(|(_, count)| *count > 0) { li { b { (count) } " " (kind) } }
@@ -55,21 +66,21 @@ fn changed(changes: &[Change], rows: &dyn Rows, table_has: &BTreeSet<u64>) -> io
 }
 
 /// The names that changed, each with what its row reports.
-struct ChangedNames(BTreeMap<String, Facts>);
+struct ChangedNames(BTreeMap<String, ChangedNameFacts>);
 
 /// The facts in the row of a changed name.
-struct Facts {
+struct ChangedNameFacts {
     link: Markup,
     codes: Markup,
     actors: String,
 }
 
 impl ChangedNames {
-    fn of(shown: [&[&Change]; 2], rows: &dyn Rows, table_has: &BTreeSet<u64>) -> io::Result<Self> {
+    fn from_rows(shown: [&[&AuditChange]; 2], rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Self> {
         let shown = shown.into_iter().flat_map(|changes| changes.iter().take(MAX_CHANGES_SHOWN));
         let names: BTreeSet<&str> = shown.map(|change| change.name.as_str()).collect();
         let mut known = BTreeMap::new();
-        rows.each(&mut |row| {
+        rows.for_each_row(&mut |row| {
             if names.contains(row.name()) {
                 let link = name_link(row, table_has);
                 let actors = ACTORS
@@ -78,7 +89,7 @@ impl ChangedNames {
                     .map(role_in_words)
                     .collect::<Vec<_>>()
                     .join(", ");
-                known.insert(row.name().to_owned(), Facts { link, codes: decisive_codes(row), actors });
+                known.insert(row.name().to_owned(), ChangedNameFacts { link, codes: decisive_codes(row), actors });
             }
             Ok(())
         })?;
@@ -86,49 +97,54 @@ impl ChangedNames {
     }
 
     /// The name as a link to its row.
-    fn link(&self, change: &Change) -> Markup {
+    fn link(&self, change: &AuditChange) -> Markup {
         self.0.get(&change.name).map_or_else(|| code(&change.name), |facts| facts.link.clone())
     }
 
     /// Why the name is not trusted, and who must act.
-    fn why(&self, change: &Change) -> (Markup, &str) {
+    fn codes_and_actors(&self, change: &AuditChange) -> (Markup, &str) {
         self.0.get(&change.name).map_or_else(|| (html! {}, ""), |facts| (facts.codes.clone(), &facts.actors))
     }
 }
 
 /// The codes that decide a row's state.
-fn decisive_codes(row: &Row) -> Markup {
-    let of = |effect| row.codes(effect).into_iter().map(move |code| line(&[Piece::Code(code, effect)]));
-    joined([Effect::Fail, Effect::Unknown].into_iter().flat_map(of), " ")
+fn decisive_codes(row: &AuditRow) -> Markup {
+    let of = |effect| row.codes(effect).into_iter().map(move |code| line_markup(&[TextRun::Code(code, effect)]));
+    joined([ReasonEffect::Fail, ReasonEffect::Unknown].into_iter().flat_map(of), " ")
 }
 
 /// The names whose state changed, with the reason and who must act.
-fn state_table(changes: &[&Change], known: &ChangedNames) -> Markup {
-    const COLUMNS: [Column; 6] =
+fn state_table(changes: &[&AuditChange], known: &ChangedNames) -> Markup {
+    const COLUMNS: [HtmlColumn; 6] =
         [("subject", "name"), ("", "change"), ("", "before"), ("", "now"), ("wide", "because of"), ("", "must act")];
     if changes.is_empty() {
         return html! { p { "No name changed its state." } };
     }
-    let state = |state: Option<&str>| display(Foreign::new(state.unwrap_or("–"))).render();
-    shortened("states-changed", &COLUMNS, changes, |change| {
+    let state = |state: Option<&str>| display(UntrustedText::new(state.unwrap_or("–"))).render();
+    truncated_table("states-changed", &COLUMNS, changes, |change| {
         let [before, after] = [&change.before, &change.after].map(|value| state(value.as_deref()));
-        let (why, actors) = known.why(change);
+        let (why, actors) = known.codes_and_actors(change);
         row(&COLUMNS, &[known.link(change), display(change.kind).render(), before, after, why, actors.render()])
     })
 }
 
-fn change_table(changes: &[&Change], known: &ChangedNames) -> Markup {
-    const COLUMNS: [Column; 4] = [("subject", "name"), ("", "change"), ("", "before"), ("", "now")];
-    shortened("others-changed", &COLUMNS, changes, |change| {
+fn change_table(changes: &[&AuditChange], known: &ChangedNames) -> Markup {
+    const COLUMNS: [HtmlColumn; 4] = [("subject", "name"), ("", "change"), ("", "before"), ("", "now")];
+    truncated_table("others-changed", &COLUMNS, changes, |change| {
         let [before, after] = [&change.before, &change.after].map(|value| code_or_dash(value.as_deref()));
         row(&COLUMNS, &[known.link(change), display(change.kind).render(), before, after])
     })
 }
 
 /// A table of the first changes, and how many were omitted.
-fn shortened(id: &str, columns: &[Column], changes: &[&Change], row: impl Fn(&Change) -> Markup) -> Markup {
-    let mut quota = Quota::of(MAX_CHANGES_SHOWN);
-    let rows: Vec<Markup> = changes.iter().filter(|_| quota.take()).map(|change| row(change)).collect();
+fn truncated_table(
+    id: &str,
+    columns: &[HtmlColumn],
+    changes: &[&AuditChange],
+    row: impl Fn(&AuditChange) -> Markup,
+) -> Markup {
+    let mut quota = ItemQuota::with_limit(MAX_CHANGES_SHOWN);
+    let rows: Vec<Markup> = changes.iter().filter(|_| quota.try_take()).map(|change| row(change)).collect();
     html! {
         (table(id, "changes", columns, &rows))
         (omitted(quota.over, "changes"))

@@ -5,16 +5,16 @@ use std::io::{self, Write};
 
 use maud::{Markup, Render, html};
 
-use crate::drift::Agreement;
-use crate::owners::Owner;
-use crate::page::Piece;
-use crate::row::Row;
-use crate::words::{do_together, effect};
-use clresolve_core::reason::Fixer;
-use clresolve_core::text::{Foreign, capitalized};
+use crate::drift::SourceAgreement;
+use crate::owners::OnChainOwner;
+use crate::page::TextRun;
+use crate::row::AuditRow;
+use crate::words::{effect, plural_duty_phrase};
+use clresolve_core::reason::FixerRole;
+use clresolve_core::text::{UntrustedText, capitalized};
 
 /// The placeholder in a frame that [`write_around`] replaces with the content. Foreign text never contains it, because
-/// [`Foreign`] escapes control characters.
+/// [`UntrustedText`] escapes control characters.
 pub(super) const SLOT: char = '\0';
 
 /// Writes `frame`, replacing its [`SLOT`] with the output of `content`. Long content is streamed, never buffered.
@@ -35,12 +35,12 @@ pub(super) fn write_part(part: Markup, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", part.into_string())
 }
 
-pub(super) const fn actor_word(actor: Fixer) -> &'static str {
+pub(super) const fn actor_word(actor: FixerRole) -> &'static str {
     match actor {
-        Fixer::Publisher => "Publishers",
-        Fixer::Operator => "Operator",
-        Fixer::Asker => "Registry maintainer",
-        Fixer::Nobody => "Nobody",
+        FixerRole::Publisher => "Publishers",
+        FixerRole::Operator => "Operator",
+        FixerRole::Asker => "Registry maintainer",
+        FixerRole::Nobody => "Nobody",
     }
 }
 
@@ -49,10 +49,10 @@ pub(super) fn section(id: &str, heading: &str, content: &Markup) -> Markup {
 }
 
 /// A column of a table: the CSS class of its cells, which may be empty, and its head.
-pub(super) type Column = (&'static str, &'static str);
+pub(super) type HtmlColumn = (&'static str, &'static str);
 
 /// A table, or nothing if it has no rows.
-pub(super) fn table(id: &str, class: &str, columns: &[Column], rows: &[Markup]) -> Markup {
+pub(super) fn table(id: &str, class: &str, columns: &[HtmlColumn], rows: &[Markup]) -> Markup {
     html! {
         @if !rows.is_empty() {
             div.scroll {
@@ -65,11 +65,11 @@ pub(super) fn table(id: &str, class: &str, columns: &[Column], rows: &[Markup]) 
     }
 }
 
-pub(super) fn row(columns: &[Column], contents: &[Markup]) -> Markup {
+pub(super) fn row(columns: &[HtmlColumn], contents: &[Markup]) -> Markup {
     html! { tr { (cells(columns, contents)) } }
 }
 
-pub(super) fn cells(columns: &[Column], contents: &[Markup]) -> Markup {
+pub(super) fn cells(columns: &[HtmlColumn], contents: &[Markup]) -> Markup {
     html! {
         @for ((class, head), content) in columns.iter().zip(contents) {
             td class=[Some(class).filter(|class| !class.is_empty())] data-label=(head) { (content) }
@@ -78,10 +78,10 @@ pub(super) fn cells(columns: &[Column], contents: &[Markup]) -> Markup {
 }
 
 /// The actor's role in an audit, as a sentence.
-pub(super) fn role_sentence(actor: Fixer) -> String {
+pub(super) fn role_sentence(actor: FixerRole) -> String {
     match actor {
-        Fixer::Nobody => "Only time is needed.".to_owned(),
-        _ => capitalized(do_together(actor)) + ".",
+        FixerRole::Nobody => "Only time is needed.".to_owned(),
+        _ => capitalized(plural_duty_phrase(actor)) + ".",
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) fn omitted(over: u64, what: &str) -> Markup {
 }
 
 /// The name of a row, linked to its row of the table if the table contains it.
-pub(super) fn name_link(row: &Row, shown: &BTreeSet<u64>) -> Markup {
+pub(super) fn name_link(row: &AuditRow, shown: &BTreeSet<u64>) -> Markup {
     link_to(row.line, row.name(), &row.anchor(), shown)
 }
 
@@ -101,28 +101,28 @@ pub(super) fn link_to(line: u64, name: &str, anchor: &str, shown: &BTreeSet<u64>
 }
 
 /// Small print. Empty words yield nothing.
-pub(super) fn soft(words: &str) -> Markup {
+pub(super) fn small_print(words: &str) -> Markup {
     html! { @if !words.is_empty() { " " small.soft { (words) } } }
 }
 
-pub(super) fn line(pieces: &[Piece<'_>]) -> Markup {
+pub(super) fn line_markup(pieces: &[TextRun<'_>]) -> Markup {
     html! {
         @for piece in pieces {
             @match piece {
-                Piece::Plain(text) => (text),
-                Piece::Foreign(text) => (code(text)),
-                Piece::Code(code, of) => a class=(effect(*of)) href={ "#code-" (code) } { code { (code) } },
+                TextRun::Plain(text) => (text),
+                TextRun::Foreign(text) => (code(text)),
+                TextRun::Code(code, of) => a class=(effect(*of)) href={ "#code-" (code) } { code { (code) } },
             }
         }
     }
 }
 
 /// Text without elements, for a title.
-pub(super) fn text(pieces: &[Piece<'_>]) -> String {
-    let piece = |piece: &Piece<'_>| match piece {
-        Piece::Plain(text) => text.to_string(),
-        Piece::Foreign(text) => Foreign::new(text).to_string(),
-        Piece::Code(code, _) => code.to_string(),
+pub(super) fn text(pieces: &[TextRun<'_>]) -> String {
+    let piece = |piece: &TextRun<'_>| match piece {
+        TextRun::Plain(text) => text.to_string(),
+        TextRun::Foreign(text) => UntrustedText::new(text).to_string(),
+        TextRun::Code(code, _) => code.to_string(),
     };
     pieces.iter().map(piece).collect()
 }
@@ -137,25 +137,25 @@ pub(super) fn joined(items: impl IntoIterator<Item = Markup>, separator: impl Re
 }
 
 /// States that a list of examples has `more` items.
-pub(super) fn and_more(more: u64) -> Option<Markup> {
+pub(super) fn more_items_note(more: u64) -> Option<Markup> {
     (more > 0).then(|| html! { "and " (more) " more" })
 }
 
-pub(super) fn owner(owner: &Owner) -> Markup {
+pub(super) fn owner(owner: &OnChainOwner) -> Markup {
     match owner {
-        Owner::Account(account) => code(account),
-        Owner::Nobody | Owner::Unread => owner.in_words().render(),
+        OnChainOwner::Account(account) => code(account),
+        OnChainOwner::Nobody | OnChainOwner::Unread => owner.in_words().render(),
     }
 }
 
-pub(super) fn mark(agreement: Agreement) -> Markup {
+pub(super) fn agreement_symbol(agreement: SourceAgreement) -> Markup {
     let word = agreement.as_str();
-    html! { span class=(word) role="img" aria-label=(word) title=(word) { (agreement.mark()) } }
+    html! { span class=(word) role="img" aria-label=(word) title=(word) { (agreement.symbol()) } }
 }
 
 /// Foreign text as code.
 pub(super) fn code(text: &str) -> Markup {
-    html! { code { (Foreign::new(text)) } }
+    html! { code { (UntrustedText::new(text)) } }
 }
 
 /// Foreign text as code, or a dash.

@@ -5,21 +5,23 @@ use std::io::{self, Write};
 
 use maud::{Markup, html};
 
-use super::markup::{SLOT, code, joined, line, mark, omitted, section, soft, write_around, write_part};
+use super::markup::{
+    SLOT, agreement_symbol, code, joined, line_markup, omitted, section, small_print, write_around, write_part,
+};
 use crate::duty::{AWAITED, is_due};
 use crate::overview::{ORDER, identity_checks, schema_checks};
-use crate::owners::Owner;
-use crate::page::Piece;
+use crate::owners::OnChainOwner;
+use crate::page::TextRun;
 use crate::row::AS_OF_BEFORE;
 use crate::words::role;
-use crate::{DecidedState, Drift, Report, Row, Rows};
-use clresolve_core::reason::Effect;
-use clresolve_core::text::Foreign;
+use crate::{AuditReport, AuditRow, AuditRows, DecidedState, SourceComparison};
+use clresolve_core::reason::ReasonEffect;
+use clresolve_core::text::UntrustedText;
 
 /// Writes the table with the list's lines in `shown`. `findings` are the lines that have an article.
 pub(super) fn write(
-    report: &Report,
-    rows: &dyn Rows,
+    report: &AuditReport,
+    rows: &dyn AuditRows,
     shown: &BTreeSet<u64>,
     findings: &BTreeSet<u64>,
     out: &mut dyn Write,
@@ -27,13 +29,13 @@ pub(super) fn write(
     let over = report.counts.names.saturating_sub(shown.len() as u64);
     let content = html! {
         p.soft { "✓ passes or agrees, ✗ fails or differs, – open: not requested, no response, or not reached." }
-        (tools())
+        (filter_controls())
         div.scroll {
             table #names-table.matrix {
                 thead {
                     tr {
                         @for head in ["name", "state"] { th scope="col" { (head) } }
-                        @for head in ["identity", "schemas"].into_iter().chain(Drift::PAIRS) {
+                        @for head in ["identity", "schemas"].into_iter().chain(SourceComparison::PAIRS) {
                             th.mark scope="col" { (head) }
                         }
                         th scope="col" { "codes" }
@@ -46,7 +48,7 @@ pub(super) fn write(
     };
     write_around(section("names", "Names", &content), out, |out| {
         for state in ORDER {
-            rows.each(&mut |row| {
+            rows.for_each_row(&mut |row| {
                 if row.state != state || !shown.contains(&row.line) {
                     return Ok(());
                 }
@@ -58,7 +60,7 @@ pub(super) fn write(
 }
 
 /// The filter controls, hidden until the script runs.
-fn tools() -> Markup {
+fn filter_controls() -> Markup {
     html! {
         div #tools role="search" hidden {
             label { "Name, code or owner " input #find type="search" autocomplete="off"; }
@@ -81,24 +83,24 @@ fn tools() -> Markup {
     }
 }
 
-fn table_row(report: &Report, row: &Row, findings: &BTreeSet<u64>) -> Markup {
+fn table_row(report: &AuditReport, row: &AuditRow, findings: &BTreeSet<u64>) -> Markup {
     let actors: Vec<_> = AWAITED.into_iter().filter(|actor| is_due(*actor, row)).map(role).collect();
     let depths = [("identity", identity_checks(row).into()), ("schemas", schema_checks(row).into())];
-    let pairs = Drift::PAIRS.into_iter().zip(row.drift.agreements());
-    let codes = [Effect::Fail, Effect::Unknown, Effect::Warn]
+    let pairs = SourceComparison::PAIRS.into_iter().zip(row.drift.agreements());
+    let codes = [ReasonEffect::Fail, ReasonEffect::Unknown, ReasonEffect::Warn]
         .into_iter()
-        .flat_map(|effect| row.codes(effect).into_iter().map(move |code| line(&[Piece::Code(code, effect)])));
+        .flat_map(|effect| row.codes(effect).into_iter().map(move |code| line_markup(&[TextRun::Code(code, effect)])));
     let state = row.state;
     html! {
         tr id=(row.anchor()) data-state=(state) data-actor=(actors.join(" ")) data-owner=(owner(row)) {
             td.subject data-label="name" { (name(report, row, findings)) }
             td data-label="state" {
                 span class={ (state) " state" } { (state) }
-                (unchanged(row))
-                (carried(row))
+                (unchanged_note(row))
+                (carried_facts_note(row))
             }
             @for (label, agreement) in depths.into_iter().chain(pairs) {
-                td.mark data-label=(label) { (mark(agreement)) }
+                td.mark data-label=(label) { (agreement_symbol(agreement)) }
             }
             td.wide data-label="codes" { (joined(codes, " ")) }
         }
@@ -106,33 +108,34 @@ fn table_row(report: &Report, row: &Row, findings: &BTreeSet<u64>) -> Markup {
 }
 
 /// The name, linked to its findings if the page contains them.
-fn name(report: &Report, row: &Row, findings: &BTreeSet<u64>) -> Markup {
-    let article = report.counts.alike(row).map_or(row.line, |alike| alike.line);
+fn name(report: &AuditReport, row: &AuditRow, findings: &BTreeSet<u64>) -> Markup {
+    let article = report.counts.same_findings(row).map_or(row.line, |alike| alike.line);
     let name = code(row.name());
     html! { @if findings.contains(&article) { a href={ "#findings-" (article) } { (name) } } @else { (name) } }
 }
 
 /// Since when earlier reports contain the same facts about a name.
-fn unchanged(row: &Row) -> Markup {
+fn unchanged_note(row: &AuditRow) -> Markup {
     let since = row.unchanged_since.as_deref().map(|since| since.split_once('T').map_or(since, |(day, _)| day));
-    html! { @if let Some(day) = since { " " small.soft { "unchanged since " (Foreign::new(day)) } } }
+    html! { @if let Some(day) = since { " " small.soft { "unchanged since " (UntrustedText::new(day)) } } }
 }
 
 /// The facts copied from the previous report because this audit could not read or decide them.
-fn carried(row: &Row) -> Markup {
+fn carried_facts_note(row: &AuditRow) -> Markup {
     let Some(carried) = &row.carried else { return html! {} };
     let state = carried.state.map(|state| match state {
         DecidedState::Trusted => "trusted",
         DecidedState::Untrusted => "untrusted",
     });
-    let members = carried.members.iter().map(|member| Foreign::new(member).to_string()).collect::<Vec<_>>().join(", ");
+    let members =
+        carried.members.iter().map(|member| UntrustedText::new(member).to_string()).collect::<Vec<_>>().join(", ");
     let what = state.into_iter().map(str::to_owned).chain(Some(members).filter(|members| !members.is_empty()));
-    soft(&format!("{AS_OF_BEFORE}: {}", what.collect::<Vec<_>>().join("; ")))
+    small_print(&format!("{AS_OF_BEFORE}: {}", what.collect::<Vec<_>>().join("; ")))
 }
 
-fn owner(row: &Row) -> String {
-    match Owner::of(row) {
-        Owner::Account(account) => Foreign::new(&account).to_string(),
-        Owner::Nobody | Owner::Unread => String::new(),
+fn owner(row: &AuditRow) -> String {
+    match OnChainOwner::from_row(row) {
+        OnChainOwner::Account(account) => UntrustedText::new(&account).to_string(),
+        OnChainOwner::Nobody | OnChainOwner::Unread => String::new(),
     }
 }

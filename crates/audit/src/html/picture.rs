@@ -5,8 +5,8 @@ use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
-use crate::history::PastCounts;
-use crate::overview::Expiries;
+use crate::history::ReportStateCounts;
+use crate::overview::ExpiryTimeline;
 use crate::page::day;
 
 /// The full width, in hundredths of a percent.
@@ -117,10 +117,10 @@ pub(super) fn length(class: &str, part: u64, whole: u64) -> Markup {
 }
 
 /// The states over time: a column per report next to a scale, with numbers and days if there is room.
-pub(super) fn states_over_time(reports: &[PastCounts]) -> Markup {
+pub(super) fn states_over_time(reports: &[ReportStateCounts]) -> Markup {
     let title = format!("States in {} reports, the latest on the right", reports.len());
     let words = reports.iter().map(report_in_words).collect::<Vec<_>>().join("; ");
-    let sum = |report: &PastCounts| report.state_counts().into_iter().fold(0, u64::saturating_add);
+    let sum = |report: &ReportStateCounts| report.state_counts().into_iter().fold(0, u64::saturating_add);
     let most = reports.iter().map(sum).max().unwrap_or(1).max(1);
     let columns = html! {
         @for (number, report) in reports.iter().enumerate() { (report_column(report, number, reports.len(), most)) }
@@ -133,12 +133,12 @@ pub(super) fn states_over_time(reports: &[PastCounts]) -> Markup {
     }
 }
 
-fn report_column(report: &PastCounts, number: usize, of: usize, most: u64) -> Markup {
+fn report_column(report: &ReportStateCounts, number: usize, of: usize, most: u64) -> Markup {
     let is_labelled = of <= MAX_LABELLED;
-    let middle = place(number * 2 + 1, of * 2);
+    let middle = position_percent(number * 2 + 1, of * 2);
     let mut top = COLUMN;
     let parts = report.state_counts().into_iter().zip(STATES).map(|(names, (class, _, _))| {
-        let height = scaled(names, most);
+        let height = column_height(names, most);
         top = top.saturating_sub(height);
         (names, class, top, height)
     });
@@ -159,12 +159,12 @@ fn label(middle: &str, first: &str, second: &str) -> Markup {
 }
 
 /// The states of a report as text.
-fn report_in_words(report: &PastCounts) -> String {
+fn report_in_words(report: &ReportStateCounts) -> String {
     let date = report.checked.map_or_else(|| "no date".to_owned(), day);
     format!("{date}: {}", states_in_words(report.state_counts()))
 }
 
-pub(super) fn expiries(expiries: &Expiries) -> Markup {
+pub(super) fn expiries(expiries: &ExpiryTimeline) -> Markup {
     let bins = expiry_bins(expiries);
     let known = bins.iter().filter(|bin| bin.names > 0);
     let words: Vec<_> =
@@ -176,14 +176,14 @@ pub(super) fn expiries(expiries: &Expiries) -> Markup {
     chart("expiry", "Names by the month of their expiry", &words.join(", "), &columns)
 }
 
-fn expiry_column(Bin { month, year, names }: &Bin, number: usize, of: usize, most: u64) -> Markup {
-    let height = scaled(*names, most);
+fn expiry_column(ExpiryBin { month, year, names }: &ExpiryBin, number: usize, of: usize, most: u64) -> Markup {
+    let height = column_height(*names, most);
     let class = match number {
         0 => "bad",
         1..=3 => "open",
         _ => "plain",
     };
-    let middle = place(number * 2 + 1, of * 2);
+    let middle = position_percent(number * 2 + 1, of * 2);
     // The year is printed below its first month.
     let begins = number == 1 || month == "Jan";
     html! {
@@ -194,15 +194,15 @@ fn expiry_column(Bin { month, year, names }: &Bin, number: usize, of: usize, mos
 }
 
 /// A column of the timeline. Expired names and names that expire later have no year.
-struct Bin {
+struct ExpiryBin {
     month: String,
     year: String,
     names: u64,
 }
 
 /// The columns of the timeline: expired names, the months, and later ones.
-fn expiry_bins(expiries: &Expiries) -> Vec<Bin> {
-    let bin = |month: &str, year: &str, names| Bin { month: month.to_owned(), year: year.to_owned(), names };
+fn expiry_bins(expiries: &ExpiryTimeline) -> Vec<ExpiryBin> {
+    let bin = |month: &str, year: &str, names| ExpiryBin { month: month.to_owned(), year: year.to_owned(), names };
     let mut month = expiries.from.to_zoned(TimeZone::UTC).date().first_of_month();
     let mut bins = vec![bin("past", "", expiries.expired)];
     for names in expiries.months {
@@ -223,18 +223,18 @@ fn chart(id: &str, title: &str, words: &str, columns: &Markup) -> Markup {
 }
 
 fn column(class: &str, number: usize, of: usize, top: u64, height: u64) -> Markup {
-    let (x, width) = (place(number * 8 + 1, of * 8), place(6, of * 8));
+    let (x, width) = (position_percent(number * 8 + 1, of * 8), position_percent(6, of * 8));
     html! { @if height > 0 { rect class=(class) x=(x) y=(top) width=(width) height=(height) {} } }
 }
 
 /// `part` of `whole` as a position.
-fn place(part: usize, whole: usize) -> String {
+fn position_percent(part: usize, whole: usize) -> String {
     let hundredths = part.saturating_mul(WHOLE as usize) / whole.max(1);
     percent(u64::try_from(hundredths).unwrap_or(WHOLE))
 }
 
 /// The height of a column; a non-empty one is visible.
-fn scaled(names: u64, most: u64) -> u64 {
+fn column_height(names: u64, most: u64) -> u64 {
     let height = u64::try_from(u128::from(names) * u128::from(COLUMN) / u128::from(most)).unwrap_or(COLUMN);
     if names == 0 { 0 } else { height.max(2) }
 }
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn columns_are_as_high_as_their_share() {
-        let report = |trusted, untrusted| PastCounts { trusted, untrusted, ..PastCounts::default() };
+        let report = |trusted, untrusted| ReportStateCounts { trusted, untrusted, ..ReportStateCounts::default() };
         let chart = states_over_time(&[report(10, 0), report(5, 5), report(9, 1)]).into_string();
         let document = roxmltree::Document::parse(&chart).expect("XML");
         let heights: Vec<_> = document

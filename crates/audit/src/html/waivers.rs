@@ -2,11 +2,11 @@
 
 use maud::{Markup, Render as _, display, html};
 
-use super::markup::{Column, code, code_or_dash, row, section, table};
-use crate::Report;
+use super::markup::{HtmlColumn, code, code_or_dash, row, section, table};
+use crate::AuditReport;
 use crate::waiver::{AppliedWaiver, Waiver};
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [HtmlColumn; 7] = [
     ("subject", "name"),
     ("", "code"),
     ("wide", "where"),
@@ -17,7 +17,7 @@ const COLUMNS: [Column; 7] = [
 ];
 
 /// The section, if the audit has waivers.
-pub(super) fn of(report: &Report) -> Markup {
+pub(super) fn waivers_section(report: &AuditReport) -> Markup {
     let rows: Vec<Markup> = report.waivers.all().iter().map(waiver_row).collect();
     if rows.is_empty() {
         return html! {};

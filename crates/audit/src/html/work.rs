@@ -6,19 +6,21 @@ use std::io::{self, Write};
 use maud::{Markup, Render as _, html};
 
 use super::markup::{
-    Column, SLOT, actor_word, and_more, code, joined, line, link_to, name_link, omitted, owner, role_sentence, row,
-    section, soft, table, write_around, write_part,
+    HtmlColumn, SLOT, actor_word, code, joined, line_markup, link_to, more_items_note, name_link, omitted, owner,
+    role_sentence, row, section, small_print, table, write_around, write_part,
 };
-use crate::cause::Cause;
-use crate::duty::{ACTORS, AWAITED, MAX_LINE_CHARACTERS, duties, is_due};
-use crate::governance_log::Form;
-use crate::overview::{Overview, identity_checks, schema_checks};
-use crate::owners::{Owned, Owner};
-use crate::page::{Piece, Point, Quota, digests, listed, names as counted, points, same_findings, some_names};
+use crate::cause::DefectCategory;
+use crate::duty::{ACTORS, AWAITED, MAX_LINE_CHARACTERS, is_due, repair_tasks};
+use crate::governance_log::GovernanceLogFormat;
+use crate::overview::{AuditOverview, identity_checks, schema_checks};
+use crate::owners::{OnChainOwner, OwnerSummary};
+use crate::page::{
+    BulletPoint, ItemQuota, TextRun, digests, item_list, name_count_text as counted, points, same_findings, some_names,
+};
 use crate::words::role;
-use crate::{Agreement, Draft, Group, Report, Row, Rows};
-use clresolve_core::reason::{Effect, Fixer};
-use clresolve_core::text::Foreign;
+use crate::{AuditReport, AuditRow, AuditRows, LogRowDraft, ReasonSummary, SourceAgreement};
+use clresolve_core::reason::{FixerRole, ReasonEffect};
+use clresolve_core::text::UntrustedText;
 
 /// Maximum number of articles. Names with the same findings share one, and a registry has a handful of kinds; nobody
 /// reads more in one page.
@@ -31,14 +33,14 @@ const MAX_DRAFTS_SHOWN: usize = 500;
 
 /// Writes all articles, and returns the lines of the list that have one.
 pub(super) fn write(
-    report: &Report,
-    overview: &Overview,
-    rows: &dyn Rows,
+    report: &AuditReport,
+    overview: &AuditOverview,
+    rows: &dyn AuditRows,
     table_has: &BTreeSet<u64>,
     out: &mut dyn Write,
 ) -> io::Result<BTreeSet<u64>> {
     let mut shown = BTreeSet::new();
-    let mut quota = Quota::of(MAX_ARTICLES);
+    let mut quota = ItemQuota::with_limit(MAX_ARTICLES);
     write_around(section("act", "What to do", &SLOT.render()), out, |out| {
         for (actor, due) in AWAITED.into_iter().zip(overview.due) {
             let warnings = warnings(report, actor);
@@ -48,7 +50,7 @@ pub(super) fn write(
             let frame = html! {
                 section id={ "act-" (role(actor)) } {
                     h3 { (actor_word(actor)) " " span.soft { (counted(due)) ". " (role_sentence(actor)) } }
-                    @if actor == Fixer::Publisher && due > 0 { (owners(overview, table_has)) }
+                    @if actor == FixerRole::Publisher && due > 0 { (owners(overview, table_has)) }
                     (SLOT)
                     @if !warnings.is_empty() { (warnings_list(&warnings)) }
                 }
@@ -68,7 +70,7 @@ pub(super) fn write(
             })?;
         }
         let end = html! {
-            @if overview.most_due().is_none() { p { "Nobody has to act on a failure." } }
+            @if overview.busiest_actor().is_none() { p { "Nobody has to act on a failure." } }
             (omitted(quota.over, "sets of findings"))
         };
         write_part(end, out)
@@ -76,26 +78,26 @@ pub(super) fn write(
     Ok(shown)
 }
 
-fn cause_heading(actor: Fixer, cause: Cause, names: u64) -> Markup {
+fn cause_heading(actor: FixerRole, cause: DefectCategory, names: u64) -> Markup {
     html! { h4 id=(cause_anchor(actor, cause)) { (cause.in_words()) " " span.soft { (counted(names)) } } }
 }
 
-pub(super) fn cause_anchor(actor: Fixer, cause: Cause) -> String {
+pub(super) fn cause_anchor(actor: FixerRole, cause: DefectCategory) -> String {
     format!("cause-{}-{}", role(actor), cause.slug())
 }
 
 /// The rows for an actor's articles, by cause, up to the remaining quota.
 fn articles(
-    report: &Report,
-    actor: Fixer,
-    rows: &dyn Rows,
-    quota: &mut Quota,
-) -> io::Result<BTreeMap<Cause, Vec<Row>>> {
-    let mut articles: BTreeMap<Cause, Vec<Row>> = BTreeMap::new();
-    rows.each(&mut |row| {
-        let Some(cause) = Cause::of(actor, row) else { return Ok(()) };
-        let shares = report.counts.alike(row).is_some_and(|alike| alike.line != row.line);
-        if !shares && quota.take() {
+    report: &AuditReport,
+    actor: FixerRole,
+    rows: &dyn AuditRows,
+    quota: &mut ItemQuota,
+) -> io::Result<BTreeMap<DefectCategory, Vec<AuditRow>>> {
+    let mut articles: BTreeMap<DefectCategory, Vec<AuditRow>> = BTreeMap::new();
+    rows.for_each_row(&mut |row| {
+        let Some(cause) = DefectCategory::for_actor(actor, row) else { return Ok(()) };
+        let shares = report.counts.same_findings(row).is_some_and(|alike| alike.line != row.line);
+        if !shares && quota.try_take() {
             articles.entry(cause).or_default().push(row.clone());
         }
         Ok(())
@@ -104,17 +106,18 @@ fn articles(
 }
 
 /// The owners of the names on which publishers must act.
-fn owners(overview: &Overview, table_has: &BTreeSet<u64>) -> Markup {
-    const COLUMNS: [Column; 4] = [("number", "names"), ("account", "owner"), ("wide", "because of"), ("wide", "which")];
-    let owner_row = |(who, owned): (&Owner, &Owned)| {
+fn owners(overview: &AuditOverview, table_has: &BTreeSet<u64>) -> Markup {
+    const COLUMNS: [HtmlColumn; 4] =
+        [("number", "names"), ("account", "owner"), ("wide", "because of"), ("wide", "which")];
+    let owner_row = |(who, owned): (&OnChainOwner, &OwnerSummary)| {
         let names = owned.first.iter().map(|name| {
-            html! { (link_to(name.line, &name.name, &name.anchor, table_has)) (soft(name.as_of)) }
+            html! { (link_to(name.line, &name.name, &name.anchor, table_has)) (small_print(name.as_of)) }
         });
         let more = owned.names.saturating_sub(owned.first.len() as u64);
-        let which = joined(names.chain(and_more(more)), ", ");
+        let which = joined(names.chain(more_items_note(more)), ", ");
         row(&COLUMNS, &[owned.names.render(), owner(who), reasons_of(owned), which])
     };
-    let rows: Vec<Markup> = overview.owners.most().into_iter().map(owner_row).collect();
+    let rows: Vec<Markup> = overview.owners.sorted_by_names().into_iter().map(owner_row).collect();
     html! {
         h4 #owners { "By owner" }
         (table("owners-table", "owners", &COLUMNS, &rows))
@@ -123,15 +126,15 @@ fn owners(overview: &Overview, table_has: &BTreeSet<u64>) -> Markup {
 }
 
 /// The causes among an owner's names, with their numbers.
-fn reasons_of(owned: &Owned) -> Markup {
-    let cause = |(cause, names): (Cause, u64)| {
-        html! { (names) ": " a href={ "#" (cause_anchor(Fixer::Publisher, cause)) } { (cause.in_words()) } }
+fn reasons_of(owned: &OwnerSummary) -> Markup {
+    let cause = |(cause, names): (DefectCategory, u64)| {
+        html! { (names) ": " a href={ "#" (cause_anchor(FixerRole::Publisher, cause)) } { (cause.in_words()) } }
     };
     joined(owned.causes().into_iter().map(cause), html! { br; })
 }
 
-fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool) -> Markup {
-    let alike = report.counts.alike(row);
+fn article(report: &AuditReport, actor: FixerRole, row: &AuditRow, is_first: bool) -> Markup {
+    let alike = report.counts.same_findings(row);
     let others = alike.map_or(0, |alike| alike.names - 1);
     let with: Vec<_> = ACTORS.into_iter().filter(|other| *other != actor && is_due(*other, row)).map(role).collect();
     let state = row.state;
@@ -144,86 +147,86 @@ fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool) -> Markup {
             }
             p.depths { (depths(row)) }
             @if let Some(alike) = alike.filter(|_| others > 0) {
-                p.soft { (line(&same_findings(&alike.others, others))) }
+                p.soft { (line_markup(&same_findings(&alike.others, others))) }
             }
             @if row.normalized.as_deref() != Some(&row.input) {
                 p.soft { "Typed as " (code(&row.input)) " in " (row.place()) "." }
             }
             @for found in points(row, &|reason| reason.code.entry().fixer == actor) { (point(&found)) }
             @if row.more_reasons > 0 { p { "and " (row.more_reasons) " more findings" } }
-            @if let Some(digests) = digests(&row.drift).filter(|_| actor == Fixer::Publisher) { (point(&digests)) }
+            @if let Some(digests) = digests(&row.drift).filter(|_| actor == FixerRole::Publisher) { (point(&digests)) }
             @if !with.is_empty() { p.soft { "Others who must act: " (with.join(", ")) "." } }
-            @if !row.near_misses.is_empty() { p { "Trusted by the rules " (line(&listed(&row.near_misses))) "." } }
+            @if !row.near_misses.is_empty() { p { "Trusted by the rules " (line_markup(&item_list(&row.near_misses))) "." } }
             (duties_list(report, actor, row, others))
         }
     }
 }
 
 /// The results of both depths for a name.
-fn depths(row: &Row) -> Markup {
+fn depths(row: &AuditRow) -> Markup {
     let word = |agreement| match agreement {
-        Agreement::Agree => html! { span.agree { "✓ pass" } },
-        Agreement::Differ => html! { span.differ { "✗ fail" } },
-        Agreement::Open => html! { span.open { "– open" } },
+        SourceAgreement::Agree => html! { span.agree { "✓ pass" } },
+        SourceAgreement::Differ => html! { span.differ { "✗ fail" } },
+        SourceAgreement::Open => html! { span.open { "– open" } },
     };
     let (identity, schemas) = (identity_checks(row).into(), schema_checks(row).into());
     html! { "identity checks " (word(identity)) " · schema checks " (word(schemas)) }
 }
 
-fn duties_list(report: &Report, actor: Fixer, row: &Row, others: u64) -> Markup {
+fn duties_list(report: &AuditReport, actor: FixerRole, row: &AuditRow, others: u64) -> Markup {
     html! {
         ul.duties {
-            @for duty in duties(actor, report, row) {
+            @for duty in repair_tasks(actor, report, row) {
                 li {
                     (duty.what)
                     @if let Some(line) = &duty.line {
-                        pre tabindex="0" { (Foreign::new(line).at_most(MAX_LINE_CHARACTERS)) }
+                        pre tabindex="0" { (UntrustedText::new(line).with_limit(MAX_LINE_CHARACTERS)) }
                     }
                 }
             }
-            @if others > 0 && !row.txt.is_empty() && actor == Fixer::Publisher {
+            @if others > 0 && !row.txt.is_empty() && actor == FixerRole::Publisher {
                 li { "Each of the other names needs its own values: " a href="#records" { "records to set" } "." }
             }
         }
     }
 }
 
-fn point(point: &Point<'_>) -> Markup {
+fn point(point: &BulletPoint<'_>) -> Markup {
     html! {
         div.point {
-            (line(&point.head))
-            @if !point.lines.is_empty() { ul { @for below in &point.lines { li { (line(below)) } } } }
+            (line_markup(&point.head))
+            @if !point.lines.is_empty() { ul { @for below in &point.lines { li { (line_markup(below)) } } } }
         }
     }
 }
 
 /// The warnings that an actor can resolve, over all names.
-fn warnings(report: &Report, actor: Fixer) -> Vec<&Group> {
-    let groups = report.counts.groups().into_iter();
-    groups.filter(|group| group.effect == Effect::Warn && group.code.entry().fixer == actor).collect()
+fn warnings(report: &AuditReport, actor: FixerRole) -> Vec<&ReasonSummary> {
+    let groups = report.counts.sorted_summaries().into_iter();
+    groups.filter(|group| group.effect == ReasonEffect::Warn && group.code.entry().fixer == actor).collect()
 }
 
-fn warnings_list(warnings: &[&Group]) -> Markup {
+fn warnings_list(warnings: &[&ReasonSummary]) -> Markup {
     html! {
         h4 { "Warnings" }
         p.soft { "Warnings do not change the state of any name." }
         ul.warnings {
-            @for Group { code, names, examples, .. } in warnings {
+            @for ReasonSummary { code, names, examples, .. } in warnings {
                 li {
-                    (line(&[Piece::Code(*code, Effect::Warn)])) " " (code.entry().title)
-                    " (" (counted(*names)) "): " (line(&some_names(examples, *names)))
+                    (line_markup(&[TextRun::Code(*code, ReasonEffect::Warn)])) " " (code.entry().title)
+                    " (" (counted(*names)) "): " (line_markup(&some_names(examples, *names)))
                 }
             }
         }
     }
 }
 
-pub(super) fn records(rows: &dyn Rows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
-    const COLUMNS: [Column; 3] = [("subject", "name"), ("", "record"), ("wide", "value")];
-    let mut quota = Quota::of(MAX_RECORDS_SHOWN);
+pub(super) fn records(rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
+    const COLUMNS: [HtmlColumn; 3] = [("subject", "name"), ("", "record"), ("wide", "value")];
+    let mut quota = ItemQuota::with_limit(MAX_RECORDS_SHOWN);
     let mut records = Vec::new();
-    rows.each(&mut |of| {
-        for record in of.txt.iter().filter(|_| quota.take()) {
+    rows.for_each_row(&mut |of| {
+        for record in of.txt.iter().filter(|_| quota.try_take()) {
             records.push(row(&COLUMNS, &[name_link(of, table_has), code(&record.key), code(&record.value)]));
         }
         Ok(())
@@ -239,18 +242,22 @@ pub(super) fn records(rows: &dyn Rows, table_has: &BTreeSet<u64>) -> io::Result<
     Ok(section("records", "Text records to set", &content))
 }
 
-pub(super) fn drafts(report: &Report, rows: &dyn Rows) -> io::Result<Markup> {
-    let mut quota = Quota::of(MAX_DRAFTS_SHOWN);
+pub(super) fn drafts(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Markup> {
+    let mut quota = ItemQuota::with_limit(MAX_DRAFTS_SHOWN);
     let mut drafts = Vec::new();
-    rows.each(&mut |row| {
-        drafts.extend(Draft::of(report, row).filter(|_| quota.take()).map(|draft| draft.markdown(Form::Published)));
+    rows.for_each_row(&mut |row| {
+        drafts.extend(
+            LogRowDraft::from_row(report, row)
+                .filter(|_| quota.try_take())
+                .map(|draft| draft.markdown(GovernanceLogFormat::Published)),
+        );
         Ok(())
     })?;
     let content = html! {
         @if drafts.is_empty() {
             p { "None." }
         } @else {
-            pre tabindex="0" { (Form::Published.head()) @for draft in &drafts { (draft) "\n" } }
+            pre tabindex="0" { (GovernanceLogFormat::Published.head()) @for draft in &drafts { (draft) "\n" } }
         }
         (omitted(quota.over, "draft rows"))
     };

@@ -1,7 +1,7 @@
 //! Draft rows for the governance log.
 
 use super::*;
-use crate::governance_log::{Action, Form};
+use crate::governance_log::{GovernanceAction, GovernanceLogFormat};
 
 #[test]
 fn a_draft_says_who_has_to_do_what() {
@@ -12,40 +12,51 @@ fn a_draft_says_who_has_to_do_what() {
         digest("card")
     );
     let published = format!("| 2026-11-20 | `a.eth` | Updated | incident: {why} | {what} | — |");
-    assert_eq!(fixing.markdown(Form::Published), published);
-    assert_eq!(fixing.markdown(Form::Plain), format!("| 2026-11-20 | `a.eth` | incident | {what} | {why} |"));
-    let ended = failing([Reason::new(Code::StatusRevoked)]);
-    assert_eq!(draft(&ended).action, Action::Deprecated);
+    assert_eq!(fixing.markdown(GovernanceLogFormat::Published), published);
+    assert_eq!(
+        fixing.markdown(GovernanceLogFormat::Plain),
+        format!("| 2026-11-20 | `a.eth` | incident | {what} | {why} |")
+    );
+    let ended = failing([Reason::new(ReasonCode::StatusRevoked)]);
+    assert_eq!(draft(&ended).action, GovernanceAction::Deprecated);
     assert!(draft(&changed_host()).decision.ends_with("has restored the released bytes at the card's URL"));
     let mut both = wrong_checksum();
-    both.reasons.push(Reason::new(Code::SchemaTxtMismatch).at("cl.verb"));
+    both.reasons.push(Reason::new(ReasonCode::SchemaTxtMismatch).at_place("cl.verb"));
     assert!(draft(&both).decision.ends_with("` and corrected the rest"));
-    let defect = failing([Reason::new(Code::EntryMalformed)]);
+    let defect = failing([Reason::new(ReasonCode::EntryMalformed)]);
     assert!(draft(&defect).decision.ends_with("has corrected what it published"));
-    let unregistered = failing([Reason::new(Code::NameUnregistered)]);
+    let unregistered = failing([Reason::new(ReasonCode::NameUnregistered)]);
     assert_eq!(draft(&unregistered).decision, "draft: take the name off the list, or correct its spelling");
 }
 
 #[test]
 fn what_names_nobody_or_has_no_date_drafts_no_incident() {
-    let rows = [Row::unreadable(1, "0x00", None, "it is the hash of a name that nobody has spelt")];
-    let invalid = Row { checked_at: None, block: None, ..Row::of(2, &failing([Reason::new(Code::NameInvalid)])) };
-    let of = |rows: &[Row]| {
-        rows.iter().filter_map(|row| Draft::of(&report(rows, Ending::Complete), row)).collect::<Vec<_>>()
+    let rows = [AuditRow::unreadable(1, "0x00", None, "it is the hash of a name that nobody has spelt")];
+    let invalid = AuditRow {
+        checked_at: None,
+        block: None,
+        ..AuditRow::from_verdict(2, &failing([Reason::new(ReasonCode::NameInvalid)]))
+    };
+    let of = |rows: &[AuditRow]| {
+        rows.iter()
+            .filter_map(|row| LogRowDraft::from_row(&report(rows, AuditEnding::Complete), row))
+            .collect::<Vec<_>>()
     };
     assert_eq!(of(&rows), []);
     assert_eq!(of(std::slice::from_ref(&invalid)), []);
-    let dated = of(&[rows[0].clone(), invalid, Row::of(3, &trusted())]);
+    let dated = of(&[rows[0].clone(), invalid, AuditRow::from_verdict(3, &trusted())]);
     assert_eq!(dated.iter().map(|draft| &*draft.date).collect::<Vec<_>>(), ["2026-11-20"], "the day of the run");
 }
 
 #[test]
 fn draft_of_a_stored_report_has_no_foreign_markup() {
-    let mut row = Row::of(1, &wrong_checksum());
+    let mut row = AuditRow::from_verdict(1, &wrong_checksum());
     row.conclusion = Some(HOSTILE.to_owned());
     row.reasons[0].requirement = Some(HOSTILE.to_owned());
     row.checked_at = Some("[a](//b.c)".to_owned());
-    let rows = [row, Row::of(2, &trusted())];
-    let text = Draft::of(&report(&rows, Ending::Complete), &rows[0]).expect("a draft").markdown(Form::Published);
+    let rows = [row, AuditRow::from_verdict(2, &trusted())];
+    let text = LogRowDraft::from_row(&report(&rows, AuditEnding::Complete), &rows[0])
+        .expect("a draft")
+        .markdown(GovernanceLogFormat::Published);
     assert!(text.starts_with("| 2026-11-20 |") && !text.contains("script"), "{text}");
 }

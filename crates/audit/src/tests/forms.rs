@@ -4,7 +4,11 @@ use super::*;
 
 #[test]
 fn markdown_holds_its_form_against_hostile_text() {
-    let text = written(Format::Markdown, &[hostile(), Row::of(2, &changed_host())], Ending::Interrupted);
+    let text = written(
+        AuditReportFormat::Markdown,
+        &[hostile(), AuditRow::from_verdict(2, &changed_host())],
+        AuditEnding::Interrupted,
+    );
     assert!(!text.contains('\u{202e}') && text.contains("**Incomplete.**"));
     for line in text.lines().filter(|line| line.contains("script")) {
         let outside: String = line.split('`').step_by(2).collect();
@@ -26,7 +30,11 @@ fn markdown_holds_its_form_against_hostile_text() {
 
 #[test]
 fn html_holds_no_foreign_markup() {
-    let text = written(Format::Html, &[hostile(), Row::of(2, &changed_host())], Ending::Interrupted);
+    let text = written(
+        AuditReportFormat::Html,
+        &[hostile(), AuditRow::from_verdict(2, &changed_host())],
+        AuditEnding::Interrupted,
+    );
     assert!(text.matches("<script").count() == 1 && !text.contains("alert(1)<") && !text.contains('\u{202e}'));
     assert!(text.contains("&lt;script&gt;") && text.contains("Incomplete."));
     for tag in ["article", "table", "ul", "li", "dl", "pre", "code", "tr", "td", "p"] {
@@ -43,7 +51,11 @@ fn html_holds_no_foreign_markup() {
 
 #[test]
 fn csv_cells_are_no_formulas() {
-    let text = written(Format::Csv, &[hostile(), Row::of(2, &changed_host())], Ending::Interrupted);
+    let text = written(
+        AuditReportFormat::Csv,
+        &[hostile(), AuditRow::from_verdict(2, &changed_host())],
+        AuditEnding::Interrupted,
+    );
     let lines: Vec<&str> = text.split_terminator("\r\n").collect();
     assert_eq!(lines.len(), 4);
     let columns = lines[0].split(',').count();
@@ -57,8 +69,8 @@ fn csv_cells_are_no_formulas() {
 
 #[test]
 fn json_keeps_the_values_and_fits_its_schema() {
-    let rows = [hostile(), Row::of(2, &wrong_checksum()), Row::of(3, &trusted())];
-    let text = written(Format::Json, &rows, Ending::ListFailed("gone".to_owned()));
+    let rows = [hostile(), AuditRow::from_verdict(2, &wrong_checksum()), AuditRow::from_verdict(3, &trusted())];
+    let text = written(AuditReportFormat::Json, &rows, AuditEnding::ListFailed("gone".to_owned()));
     assert!(!text.contains('\u{202e}'));
     let value: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&value["schema"], &value["complete"]), (&json!(SCHEMA), &json!(false)));
@@ -69,6 +81,6 @@ fn json_keeps_the_values_and_fits_its_schema() {
     let validator = jsonschema::options().build(&schema).unwrap();
     let errors: Vec<_> = validator.iter_errors(&value).map(|e| format!("{} {e}", e.instance_path())).collect();
     assert_eq!(errors, [""; 0]);
-    let empty: Value = serde_json::from_str(&written(Format::Json, &[], Ending::Complete)).unwrap();
+    let empty: Value = serde_json::from_str(&written(AuditReportFormat::Json, &[], AuditEnding::Complete)).unwrap();
     assert!(validator.is_valid(&empty), "{empty}");
 }

@@ -2,35 +2,36 @@
 
 use super::*;
 use crate::opening;
-use crate::overview::Overview;
-use crate::page::Piece;
+use crate::overview::AuditOverview;
+use crate::page::TextRun;
 
 /// The lines of a report as plain text.
-fn lines_of(whole: &Report, rows: &[Row]) -> Vec<String> {
-    let overview = Overview::of(whole, &Listed(rows)).expect("rows in memory");
-    let piece = |piece: &Piece<'_>| match piece {
-        Piece::Plain(text) | Piece::Foreign(text) => text.to_string(),
-        Piece::Code(code, _) => code.to_string(),
+fn lines_of(whole: &AuditReport, rows: &[AuditRow]) -> Vec<String> {
+    let overview = AuditOverview::from_rows(whole, &Listed(rows)).expect("rows in memory");
+    let piece = |piece: &TextRun<'_>| match piece {
+        TextRun::Plain(text) | TextRun::Foreign(text) => text.to_string(),
+        TextRun::Code(code, _) => code.to_string(),
     };
-    let line =
-        |line: opening::OpeningLine<'_>| line.label.to_owned() + &line.pieces.iter().map(piece).collect::<String>();
-    opening::lines(whole, &overview).into_iter().map(line).collect()
+    let line = |line: opening::ReportSummaryLine<'_>| {
+        line.label.to_owned() + &line.pieces.iter().map(piece).collect::<String>()
+    };
+    opening::summary_lines(whole, &overview).into_iter().map(line).collect()
 }
 
 /// A name of this owner with these findings.
-fn of_owner(line: u64, owner: Value, codes: &[Code]) -> Row {
+fn of_owner(line: u64, owner: Value, codes: &[ReasonCode]) -> AuditRow {
     let mut verdict = failing(codes.iter().map(|code| Reason::new(*code)));
-    see(&mut verdict, Step::Records, json!({"answer": "records", "holder": owner}));
+    see(&mut verdict, ResolutionStep::Records, json!({"answer": "records", "holder": owner}));
     let name = format!("n{line}.eth");
-    verdict.name = Name { input: name.clone(), normalized: Some(name), node: None };
-    Row::of(line, &verdict)
+    verdict.name = RequestedName { input: name.clone(), normalized: Some(name), node: None };
+    AuditRow::from_verdict(line, &verdict)
 }
 
 #[test]
 fn networks_other_than_mainnet_are_labelled() {
-    let rows = [Row::of(1, &trusted())];
+    let rows = [AuditRow::from_verdict(1, &trusted())];
     let world = |world: &str, chain: &str| {
-        let mut whole = report(&rows, Ending::Complete);
+        let mut whole = report(&rows, AuditEnding::Complete);
         (whole.scope.world, whole.scope.chain) = (world.to_owned(), chain.to_owned());
         lines_of(&whole, &rows).remove(0)
     };
@@ -41,86 +42,94 @@ fn networks_other_than_mainnet_are_labelled() {
     assert_eq!(world("lab", "eip155:31337"), format!("Test network: lab, {local}, {read}"));
     assert_eq!(world("fork", "eip155:1"), format!("Not mainnet: fork, with Ethereum's chain id (eip155:1), {read}"));
     assert_eq!(world("eip155-10", "eip155:10"), format!("Not mainnet: eip155-10, chain eip155:10, {read}"));
-    let unread = report(&[], Ending::Complete);
+    let unread = report(&[], AuditEnding::Complete);
     assert!(lines_of(&unread, &[])[0].ends_with(". No block was read."), "{:?}", lines_of(&unread, &[]));
 }
 
 #[test]
 fn names_with_an_unreadable_holder_are_counted() {
-    let of = |holder: Value, codes: &[Code]| of_owner(1, holder, codes);
-    let unreadable = of(json!({"unreadable": "stale"}), &[Code::HolderUnreadable, Code::TxtMissing]);
-    let rows = [of(json!("0xaa"), &[Code::TxtMissing]), unreadable.clone(), unreadable];
-    let whole = report(&rows, Ending::Complete);
+    let of = |holder: Value, codes: &[ReasonCode]| of_owner(1, holder, codes);
+    let unreadable = of(json!({"unreadable": "stale"}), &[ReasonCode::HolderUnreadable, ReasonCode::TxtMissing]);
+    let rows = [of(json!("0xaa"), &[ReasonCode::TxtMissing]), unreadable.clone(), unreadable];
+    let whole = report(&rows, AuditEnding::Complete);
     let line =
         "Holder or expiry unknown: 2 names. They, or their owners' names, have moved to ENSv2 (holder-unreadable).";
     assert_eq!(lines_of(&whole, &rows)[2], line);
-    assert!(lines_of(&report(&rows[..1], Ending::Complete), &rows[..1]).iter().all(|line| !line.starts_with("Holder")));
-    let json: Value = serde_json::from_str(&written(Format::Json, &rows, Ending::Complete)).expect("JSON");
+    assert!(
+        lines_of(&report(&rows[..1], AuditEnding::Complete), &rows[..1]).iter().all(|line| !line.starts_with("Holder"))
+    );
+    let json: Value =
+        serde_json::from_str(&written(AuditReportFormat::Json, &rows, AuditEnding::Complete)).expect("JSON");
     assert_eq!(json["counts"]["holder_unreadable"], 2);
     assert!(fits_schema(&json), "{json}");
 }
 
 #[test]
 fn the_owner_of_most_names_and_the_main_cause_are_named() {
-    let lines_of = |rows: &[Row]| lines_of(&report(rows, Ending::Complete), rows).remove(1);
+    let lines_of = |rows: &[AuditRow]| lines_of(&report(rows, AuditEnding::Complete), rows).remove(1);
     let publishers = "Who must act: publishers, who own the names, set their records and host the cards; ";
     let (aa, bb) = (json!("0xaa"), json!("0xbb"));
-    let of = |owner: &Value, line: u64, code: Code| of_owner(line, owner.clone(), &[code]);
-    let mut rows = vec![of(&aa, 1, Code::VerbUnknown)];
+    let of = |owner: &Value, line: u64, code: ReasonCode| of_owner(line, owner.clone(), &[code]);
+    let mut rows = vec![of(&aa, 1, ReasonCode::VerbUnknown)];
     let cause = "The cause: the card contradicts the manifest.";
     assert_eq!(lines_of(&rows), format!("{publishers}here the account 0xaa, which owns the name. {cause}"));
-    rows.extend([of(&aa, 2, Code::TxtMissing), of(&aa, 3, Code::TxtMissing)]);
+    rows.extend([of(&aa, 2, ReasonCode::TxtMissing), of(&aa, 3, ReasonCode::TxtMissing)]);
     let cause = "The most frequent cause: records on the chain are missing or wrong (2 of the 3 names).";
     assert_eq!(lines_of(&rows), format!("{publishers}here the account 0xaa, which owns all 3 names. {cause}"));
-    rows.push(of(&bb, 4, Code::ChecksumMismatch));
+    rows.push(of(&bb, 4, ReasonCode::ChecksumMismatch));
     let cause = "The most frequent cause: records on the chain are missing or wrong (2 of the 4 names).";
     let owner = "above all the account 0xaa, which owns 3 of the 4 names.";
     assert_eq!(lines_of(&rows), format!("{publishers}{owner} {cause}"));
-    rows.extend([of(&bb, 5, Code::TxtMissing), of(&Value::Null, 6, Code::TxtMissing)]);
+    rows.extend([of(&bb, 5, ReasonCode::TxtMissing), of(&Value::Null, 6, ReasonCode::TxtMissing)]);
     let cause = "The most frequent cause: records on the chain are missing or wrong (4 of the 6 names).";
     let owner = "no account owns most of the names, 0xaa owns 3 of the 6 names.";
     assert_eq!(lines_of(&rows), format!("{publishers}{owner} {cause}"));
 
-    let unread = [Row::of(1, &failing([Reason::new(Code::TxtMissing)]))];
+    let unread = [AuditRow::from_verdict(1, &failing([Reason::new(ReasonCode::TxtMissing)]))];
     assert!(lines_of(&unread).contains("; no owner of these names could be read. "), "{}", lines_of(&unread));
-    let operator = [Row::of(1, &failing([Reason::new(Code::RpcDisagree)]))];
+    let operator = [AuditRow::from_verdict(1, &failing([Reason::new(ReasonCode::RpcDisagree)]))];
     let cause = "The cause: the RPC endpoints contradict each other.";
     assert_eq!(lines_of(&operator), format!("Who must act: the operator, who runs this resolver. {cause}"));
-    assert_eq!(lines_of(&[Row::of(1, &trusted())]), "Who must act: nobody. Nothing is wrong.");
+    assert_eq!(lines_of(&[AuditRow::from_verdict(1, &trusted())]), "Who must act: nobody. Nothing is wrong.");
 }
 
 #[test]
 fn rules_and_more_lenient_profiles_are_listed() {
-    let near = |line: u64, codes: &[Code], profiles: &[&str]| {
+    let near = |line: u64, codes: &[ReasonCode], profiles: &[&str]| {
         let mut row = of_owner(line, json!("0xaa"), codes);
         row.near_misses = profiles.iter().map(|profile| (*profile).to_owned()).collect();
         row
     };
-    let other = |rows: &[Row]| lines_of(&report(rows, Ending::Complete), rows).remove(2);
-    let mut rows = vec![near(1, &[Code::EntryVersionNoncompliant], &[])];
+    let other = |rows: &[AuditRow]| lines_of(&report(rows, AuditEnding::Complete), rows).remove(2);
+    let mut rows = vec![near(1, &[ReasonCode::EntryVersionNoncompliant], &[])];
     assert_eq!(other(&rows), "Rules: agent-cards/1.0.0. No other known profile would trust more names.");
-    rows.push(near(2, &[Code::EntryVersionNoncompliant], &["a", "b"]));
-    rows.push(near(3, &[Code::EntryVersionNoncompliant, Code::SchemaMirrorPlaceholder, Code::TxtMissing], &["b"]));
+    rows.push(near(2, &[ReasonCode::EntryVersionNoncompliant], &["a", "b"]));
+    rows.push(near(
+        3,
+        &[ReasonCode::EntryVersionNoncompliant, ReasonCode::SchemaMirrorPlaceholder, ReasonCode::TxtMissing],
+        &["b"],
+    ));
     let because = "because it accepts what fails here: the route version of the entry is not an accepted one";
     let line = other(&rows);
     assert!(line.starts_with(&format!("Rules: agent-cards/1.0.0. b would trust 2 more names, {because}; ")), "{line}");
     assert!(line.ends_with(&format!("; and 1 more. a would trust 1 more name, {because}.")), "{line}");
     for (line, profile) in (4..).zip(["c", "d", "e"]) {
-        rows.push(near(line, &[Code::TxtMissing], &[profile]));
+        rows.push(near(line, &[ReasonCode::TxtMissing], &[profile]));
     }
     assert!(other(&rows).ends_with(" 2 further profiles would trust more names."), "{}", other(&rows));
-    let good = [Row::of(1, &trusted())];
+    let good = [AuditRow::from_verdict(1, &trusted())];
     assert_eq!(other(&good), "Rules: agent-cards/1.0.0.", "nothing is left to trust");
 }
 
 #[test]
 fn page_and_markdown_begin_with_the_same_lines() {
-    let mut near = of_owner(2, json!("0xaa"), &[Code::EntryVersionNoncompliant]);
+    let mut near = of_owner(2, json!("0xaa"), &[ReasonCode::EntryVersionNoncompliant]);
     near.near_misses = vec!["agent-cards/1.0.0+released".to_owned()];
-    let rows = [near, Row::of(3, &changed_host())];
-    let whole = report(&rows, Ending::Complete);
+    let rows = [near, AuditRow::from_verdict(3, &changed_host())];
+    let whole = report(&rows, AuditEnding::Complete);
     let lines = lines_of(&whole, &rows);
-    let (page, text) = (written_as(&whole, Format::Html, &rows), written_as(&whole, Format::Markdown, &rows));
+    let (page, text) =
+        (written_as(&whole, AuditReportFormat::Html, &rows), written_as(&whole, AuditReportFormat::Markdown, &rows));
     let opening =
         page.split_once("<ul class=\"opening\">").and_then(|(_, rest)| rest.split_once("</ul>")).expect("a list").0;
     let mut plain = String::new();
@@ -139,26 +148,34 @@ fn page_and_markdown_begin_with_the_same_lines() {
 
 #[test]
 fn changes_and_trend_are_among_the_first_lines() {
-    let changed = |kind| Change { name: "a.eth".to_owned(), kind, before: None, after: None };
-    let rows = [Row::of(1, &trusted())];
-    let mut whole = report(&rows, Ending::Complete);
+    let changed = |kind| AuditChange { name: "a.eth".to_owned(), kind, before: None, after: None };
+    let rows = [AuditRow::from_verdict(1, &trusted())];
+    let mut whole = report(&rows, AuditEnding::Complete);
     assert_eq!(lines_of(&whole, &rows).len(), 3);
-    let at = |day: &str, trusted| PastCounts {
+    let at = |day: &str, trusted| ReportStateCounts {
         checked: Some(format!("{day}T10:00:00Z").parse().expect("a time")),
         trusted,
-        ..PastCounts::default()
+        ..ReportStateCounts::default()
     };
-    let past = Past::of(&whole.scope, true, &Listed(&rows)).expect("rows in memory");
-    let mut since = Difference::between(&past, &past).expect("one world");
-    let kinds = [Kind::Added, Kind::Removed, Kind::NewlyBroken, Kind::NewlyTrusted, Kind::Owner, Kind::Payee];
-    since.changes = [Kind::Added, Kind::NewlyBroken].into_iter().chain(kinds).map(changed).collect();
+    let past = ComparableReport::from_rows(&whole.scope, true, &Listed(&rows)).expect("rows in memory");
+    let mut since = AuditDifference::between(&past, &past).expect("one world");
+    let kinds = [
+        AuditChangeKind::Added,
+        AuditChangeKind::Removed,
+        AuditChangeKind::NewlyBroken,
+        AuditChangeKind::NewlyTrusted,
+        AuditChangeKind::Owner,
+        AuditChangeKind::Payee,
+    ];
+    since.changes =
+        [AuditChangeKind::Added, AuditChangeKind::NewlyBroken].into_iter().chain(kinds).map(changed).collect();
     whole.since = Some(since);
     let kinds = "2 added, 1 removed, 2 newly broken, 1 newly trusted, 1 with another owner, 1 other change.";
     assert_eq!(lines_of(&whole, &rows)[2], format!("What changed: since the previous report, {kinds}"));
     (whole.before, whole.earlier) = (Some(at("2026-10-01", 5)), vec![at("2026-10-01", 5)]);
     assert_eq!(lines_of(&whole, &rows)[2], format!("What changed: since 2026-10-01T10:00:00Z, {kinds}"));
     let written = "2026-10-02T08:30:00.5Z".parse().expect("a time");
-    whole.before = Some(PastCounts { generated_at: Some(written), ..at("2026-10-01", 5) });
+    whole.before = Some(ReportStateCounts { generated_at: Some(written), ..at("2026-10-01", 5) });
     assert_eq!(lines_of(&whole, &rows)[2], format!("What changed: since 2026-10-02T08:30:00Z, {kinds}"));
     whole.before = Some(at("2026-10-01", 5));
     whole.earlier = vec![at("2026-10-01", 5), at("2026-09-01", 9)];

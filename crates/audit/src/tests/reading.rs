@@ -2,16 +2,16 @@
 
 use super::*;
 
-fn json_of(report: &Report, rows: &[Row]) -> String {
+fn json_of(report: &AuditReport, rows: &[AuditRow]) -> String {
     let mut out = Vec::new();
-    report.write(Format::Json, &Listed(rows), &mut out).unwrap();
+    report.write(AuditReportFormat::Json, &Listed(rows), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 #[test]
 fn reports_under_other_rules_are_compared_with_a_warning() {
-    let rows: Vec<Row> = (1..=20).map(misrouted).collect();
-    let first = json_of(&report(&rows, Ending::Complete), &rows);
+    let rows: Vec<AuditRow> = (1..=20).map(misrouted).collect();
+    let first = json_of(&report(&rows, AuditEnding::Complete), &rows);
     let settings = format!("\"settings\":\"{}\"", digest("settings"));
     for (then, now) in [
         ("\"proof\":\"quorum\"", "\"proof\":\"single-rpc\"".to_owned()),
@@ -19,37 +19,37 @@ fn reports_under_other_rules_are_compared_with_a_warning() {
         (&settings, format!("\"settings\":\"{}\"", digest("others"))),
     ] {
         let other = with_new_digest(&first.replace(then, &now));
-        let past = |report: &str| Past::read(io::Cursor::new(report)).expect("a report");
-        let difference = Difference::between(&past(&first), &past(&other)).expect("one world");
+        let past = |report: &str| ComparableReport::read(io::Cursor::new(report)).expect("a report");
+        let difference = AuditDifference::between(&past(&first), &past(&other)).expect("one world");
         assert!(difference.warnings()[0].contains("different rules"), "{then}");
     }
 }
 
 /// The error for this report.
-fn refusal(report: &str) -> PastError {
-    Past::read(io::Cursor::new(report)).expect_err(report)
+fn refusal(report: &str) -> AuditReportError {
+    ComparableReport::read(io::Cursor::new(report)).expect_err(report)
 }
 
 #[test]
 fn a_report_ends_with_its_digest_and_nothing_stands_behind_it() {
     let rows = [misrouted(1)];
-    let whole = json_of(&report(&rows, Ending::Complete), &rows);
-    assert!(Past::read(io::Cursor::new(&whole)).is_ok());
+    let whole = json_of(&report(&rows, AuditEnding::Complete), &rows);
+    assert!(ComparableReport::read(io::Cursor::new(&whole)).is_ok());
     let last_lines: usize = whole.lines().rev().take(3).map(|line| line.len() + 1).sum();
     for cut in whole.len() - last_lines..whole.len() {
         let why = refusal(&whole[..cut]);
-        assert!(matches!(why, PastError::Cut | PastError::Changed { .. }), "{cut}: {why}");
+        assert!(matches!(why, AuditReportError::Cut | AuditReportError::Changed { .. }), "{cut}: {why}");
     }
     let inner = whole.strip_suffix("\n}\n").expect("its end");
     let members = "\"resolution\": [], \"reasons\": [], \"since\": null, \"warning\": \"all good\"";
     for behind in [" ", "\n", "}\n", "\0", "garbage", &whole] {
-        assert!(matches!(refusal(&format!("{whole}{behind}")), PastError::Continued), "{behind}");
+        assert!(matches!(refusal(&format!("{whole}{behind}")), AuditReportError::Continued), "{behind}");
     }
     for changed in [format!("{inner}, {members}}}\n"), format!("{inner}\r\n}}\n")] {
-        assert!(matches!(refusal(&changed), PastError::Changed { .. }), "{changed}");
+        assert!(matches!(refusal(&changed), AuditReportError::Changed { .. }), "{changed}");
     }
     let continued = format!("{inner}\n, {members}\n}}\n");
-    assert!(matches!(refusal(&continued), PastError::Continued), "{continued}");
+    assert!(matches!(refusal(&continued), AuditReportError::Continued), "{continued}");
     for behind in [" }\n", "}", "}\r\n", "}\n ", "\n}\n"] {
         refusal(&format!("{inner}\n{behind}"));
     }
@@ -58,11 +58,14 @@ fn a_report_ends_with_its_digest_and_nothing_stands_behind_it() {
 #[test]
 fn members_that_a_report_does_not_have_or_has_twice_are_refused() {
     let rows = [misrouted(1)];
-    let whole = json_of(&report(&rows, Ending::Complete), &rows);
+    let whole = json_of(&report(&rows, AuditEnding::Complete), &rows);
     for (member, why) in [("\"since\": null,\n", "duplicate field `since`"), ("\"all\": 1,\n", "unknown field `all`")] {
         let changed = with_new_digest(&whole.replace("\"since\": null,\n", &format!("{member}\"since\": null,\n")));
         let refusal = refusal(&changed);
-        assert!(matches!(&refusal, PastError::Other(error) if error.to_string().contains(why)), "{why}: {refusal}");
+        assert!(
+            matches!(&refusal, AuditReportError::Other(error) if error.to_string().contains(why)),
+            "{why}: {refusal}"
+        );
     }
     for (member, why) in [
         ("\"line\":1", "duplicate field `line`"),
@@ -73,11 +76,14 @@ fn members_that_a_report_does_not_have_or_has_twice_are_refused() {
     ] {
         let changed = with_new_digest(&whole.replace("{\"line\":1,", &format!("{{{member},\"line\":1,")));
         let refusal = refusal(&changed);
-        assert!(matches!(&refusal, PastError::Other(error) if error.to_string().contains(why)), "{why}: {refusal}");
+        assert!(
+            matches!(&refusal, AuditReportError::Other(error) if error.to_string().contains(why)),
+            "{why}: {refusal}"
+        );
     }
     let other = with_new_digest(&whole.replace(SCHEMA, "clresolve.audit/0"));
     let refusal = refusal(&other);
-    assert!(matches!(&refusal, PastError::Schema(schema) if schema == "clresolve.audit/0"), "{refusal}");
+    assert!(matches!(&refusal, AuditReportError::Schema(schema) if schema == "clresolve.audit/0"), "{refusal}");
 }
 
 /// The JSON schema, which every report satisfies, names the same members.
@@ -92,5 +98,5 @@ fn the_members_of_rows_are_those_of_the_schema() {
 /// A report with a recomputed digest of its lines.
 pub(super) fn with_new_digest(report: &str) -> String {
     let (lines, _) = report.split_once("\"digest\": ").expect("a digest");
-    format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::of(lines.as_bytes()))
+    format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::compute(lines.as_bytes()))
 }

@@ -14,24 +14,26 @@ pub(super) fn fits_sarif(text: &str) -> Result<(), String> {
 
 #[test]
 fn sarif_fits_the_schema_of_sarif() {
-    let mut long = Row::of(9, &changed_host());
+    let mut long = AuditRow::from_verdict(9, &changed_host());
     long.reasons.extend(std::iter::repeat_n(long.reasons.clone(), 20).flatten());
-    let full = [hostile(), Row::of(7, &changed_host()), Row::of(8, &trusted()), long];
+    let full = [hostile(), AuditRow::from_verdict(7, &changed_host()), AuditRow::from_verdict(8, &trusted()), long];
     for rows in [&full[..], &full[..1], &[]] {
-        for ending in [Ending::Complete, Ending::Interrupted, Ending::ListFailed("\u{202e}<b> 'gone'".to_owned())] {
-            assert_eq!(fits_sarif(&written(Format::Sarif, rows, ending)), Ok(()));
+        for ending in
+            [AuditEnding::Complete, AuditEnding::Interrupted, AuditEnding::ListFailed("\u{202e}<b> 'gone'".to_owned())]
+        {
+            assert_eq!(fits_sarif(&written(AuditReportFormat::Sarif, rows, ending)), Ok(()));
         }
     }
-    let other = written(Format::Sarif, &full, Ending::Complete).replace("\"ruleId\"", "\"rule\"");
+    let other = written(AuditReportFormat::Sarif, &full, AuditEnding::Complete).replace("\"ruleId\"", "\"rule\"");
     assert!(fits_sarif(&other).is_err(), "the schema permits no other member");
 }
 
 #[test]
 fn sarif_locates_the_line_and_fingerprints_the_finding() {
-    let mut twice = Row::of(7, &changed_host());
+    let mut twice = AuditRow::from_verdict(7, &changed_host());
     twice.reasons.extend(twice.reasons.clone());
-    let rows = [hostile(), twice, Row::of(8, &trusted())];
-    let text = written(Format::Sarif, &rows, Ending::Interrupted);
+    let rows = [hostile(), twice, AuditRow::from_verdict(8, &trusted())];
+    let text = written(AuditReportFormat::Sarif, &rows, AuditEnding::Interrupted);
     assert!(!text.contains('\u{202e}'));
     let log: Value = serde_json::from_str(&text).expect("JSON");
     let run = &log["runs"][0];
@@ -62,6 +64,7 @@ fn sarif_locates_the_line_and_fingerprints_the_finding() {
     fingerprints.sort();
     fingerprints.dedup();
     assert_eq!(fingerprints.len(), count, "each finding has its own");
-    let empty: Value = serde_json::from_str(&written(Format::Sarif, &[], Ending::Complete)).expect("JSON");
+    let empty: Value =
+        serde_json::from_str(&written(AuditReportFormat::Sarif, &[], AuditEnding::Complete)).expect("JSON");
     assert_eq!(empty["runs"][0]["results"], json!([]));
 }

@@ -6,19 +6,19 @@ use alloy_primitives::B256;
 use sha2::{Digest as _, Sha256};
 
 use super::LightClientStore;
-use crate::committee::ProvenCommittee;
+use crate::committee::ProvenSyncCommittee;
 use crate::containers::{LightClientHeader, SyncCommittee};
-use crate::error::{Container, HeaderRole, LightClientError};
-use crate::fork::Fork;
+use crate::error::{LightClientError, SszContainer, UpdateHeaderRole};
+use crate::fork::ConsensusFork;
 use crate::header::check_header;
 use crate::spec::ChainSpec;
-use crate::ssz::{Reader, Writer};
+use crate::ssz::{SszReader, SszWriter};
 
 /// Magic number and version of the format.
 const FORMAT: &[u8; 8] = b"clbeacn\x01";
 
 /// The layout in which headers are written; those of other forks fit into it.
-const LAYOUT: Fork = Fork::Fulu;
+const LAYOUT: ConsensusFork = ConsensusFork::Fulu;
 
 const DIGEST_LENGTH: usize = 32;
 
@@ -26,10 +26,14 @@ impl LightClientStore {
     /// Encodes the verified state. Whoever can change these bytes decides what is trusted.
     pub fn to_bytes(&self) -> Vec<u8> {
         let fork_version = self.spec.fork_version_at_slot(self.finalized.beacon.slot).unwrap_or_default();
-        let mut writer = Writer::default();
-        writer.bytes(FORMAT).bytes(self.spec.genesis_validators_root).bytes(fork_version).bytes(self.checkpoint);
-        writer.variable(self.finalized.to_ssz(LAYOUT)).variable(self.optimistic.to_ssz(LAYOUT));
-        writer.bytes([u8::from(self.next_committee.is_some())]);
+        let mut writer = SszWriter::default();
+        writer
+            .write_bytes(FORMAT)
+            .write_bytes(self.spec.genesis_validators_root)
+            .write_bytes(fork_version)
+            .write_bytes(self.checkpoint);
+        writer.write_variable_field(self.finalized.to_ssz(LAYOUT)).write_variable_field(self.optimistic.to_ssz(LAYOUT));
+        writer.write_bytes([u8::from(self.next_committee.is_some())]);
         self.current_committee.committee().write(&mut writer);
         if let Some(next) = &self.next_committee {
             next.committee().write(&mut writer);
@@ -47,19 +51,20 @@ impl LightClientStore {
     /// [`LightClientError::SavedFork`], [`LightClientError::SavedCheckpoint`], [`LightClientError::SavedCommittee`],
     /// [`LightClientError::SavedOrder`] and others.
     pub fn from_bytes(bytes: &[u8], spec: ChainSpec, checkpoint: B256) -> Result<Self, LightClientError> {
-        let mut reader = Reader::new(Container::SavedState, undamaged(bytes)?);
-        reader.bytes(FORMAT.len())?;
-        let (genesis_validators_root, fork_version): (B256, [u8; 4]) = (reader.fixed()?, reader.fixed()?.0);
+        let mut reader = SszReader::new(SszContainer::SavedState, content_with_valid_digest(bytes)?);
+        reader.read_bytes(FORMAT.len())?;
+        let (genesis_validators_root, fork_version): (B256, [u8; 4]) =
+            (reader.read_fixed_bytes()?, reader.read_fixed_bytes()?.0);
         check_network(genesis_validators_root, &spec)?;
-        check_checkpoint(reader.fixed()?, checkpoint)?;
-        reader.offset()?;
-        reader.offset()?;
-        let [has_next] = reader.fixed()?.0;
+        check_checkpoint(reader.read_fixed_bytes()?, checkpoint)?;
+        reader.read_offset()?;
+        reader.read_offset()?;
+        let [has_next] = reader.read_fixed_bytes()?.0;
         let current_committee = read_committee(&mut reader, &spec)?;
         let next_committee = if has_next == 1 { Some(read_committee(&mut reader, &spec)?) } else { None };
-        let [finalized, optimistic] = reader.variable()?;
-        let finalized = read_header(finalized, HeaderRole::Finalized, &spec)?;
-        let optimistic = read_header(optimistic, HeaderRole::Attested, &spec)?;
+        let [finalized, optimistic] = reader.into_variable_fields()?;
+        let finalized = read_header(finalized, UpdateHeaderRole::Finalized, &spec)?;
+        let optimistic = read_header(optimistic, UpdateHeaderRole::Attested, &spec)?;
         if Some(fork_version) != spec.fork_version_at_slot(finalized.beacon.slot)
             && !clresolve_core::mutant!("beacon-saved-fork")
         {
@@ -73,7 +78,7 @@ impl LightClientStore {
 }
 
 /// The bytes before the digest.
-fn undamaged(bytes: &[u8]) -> Result<&[u8], LightClientError> {
+fn content_with_valid_digest(bytes: &[u8]) -> Result<&[u8], LightClientError> {
     if !bytes.starts_with(FORMAT) {
         return Err(LightClientError::SavedVersion);
     }
@@ -100,15 +105,15 @@ fn check_checkpoint(observed: B256, expected: B256) -> Result<(), LightClientErr
     Ok(())
 }
 
-fn read_committee(reader: &mut Reader<'_>, spec: &ChainSpec) -> Result<ProvenCommittee, LightClientError> {
-    let committee = ProvenCommittee::new(SyncCommittee::read(reader, spec.preset)?, spec.preset)?;
+fn read_committee(reader: &mut SszReader<'_>, spec: &ChainSpec) -> Result<ProvenSyncCommittee, LightClientError> {
+    let committee = ProvenSyncCommittee::new(SyncCommittee::read(reader, spec.preset)?, spec.preset)?;
     if !committee.is_consistent()? && !clresolve_core::mutant!("beacon-saved-committee") {
         return Err(LightClientError::SavedCommittee);
     }
     Ok(committee)
 }
 
-fn read_header(bytes: &[u8], role: HeaderRole, spec: &ChainSpec) -> Result<LightClientHeader, LightClientError> {
+fn read_header(bytes: &[u8], role: UpdateHeaderRole, spec: &ChainSpec) -> Result<LightClientHeader, LightClientError> {
     let header = LightClientHeader::from_ssz(bytes, LAYOUT)?;
     check_header(&header, role, spec)?;
     Ok(header)

@@ -2,16 +2,16 @@
 
 use alloy_primitives::B256;
 use clresolve_core::light_client::LightClientProof;
-use clresolve_core::reading::Block;
+use clresolve_core::reading::ChainBlock;
 use clresolve_state::StateProofError;
 use jiff::Timestamp;
 
 use super::error::BundleError;
 
 /// Fails with [`StateProofError::NotBuilt`].
-pub(super) fn check(
+pub(super) fn check_finality(
     _proof: &LightClientProof,
-    _block: &Block,
+    _block: &ChainBlock,
     _checkpoint: Option<B256>,
     _network: (&str, u64),
     _at: Timestamp,

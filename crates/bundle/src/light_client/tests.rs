@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use clresolve_beacon::testing::{BeaconBlock, BeaconState, SigningCommittee};
-use clresolve_beacon::{ExecutionPayloadHeader, Fork, LightClientData as _};
+use clresolve_beacon::testing::{BeaconBlock, BeaconState, SigningSyncCommittee};
+use clresolve_beacon::{ConsensusFork, ExecutionPayloadHeader, LightClientCodec as _};
 
 use super::*;
 
@@ -14,8 +14,8 @@ const ATTESTED: u64 = CHECKPOINT + 24;
 
 const NETWORK: (&str, u64) = (SANDBOX, SANDBOX_ID);
 
-static COMMITTEE: LazyLock<SigningCommittee> =
-    LazyLock::new(|| SigningCommittee::new(1, ChainSpec::sandbox().preset.sync_committee_size));
+static COMMITTEE: LazyLock<SigningSyncCommittee> =
+    LazyLock::new(|| SigningSyncCommittee::new(1, ChainSpec::sandbox().preset.sync_committee_size));
 
 fn beacon_block(slot: u64, finalized: Option<&BeaconBlock>) -> BeaconBlock {
     let execution = ExecutionPayloadHeader {
@@ -39,14 +39,14 @@ fn proof() -> LightClientProof {
     let aggregate = COMMITTEE.sign(&attested.header.beacon, ATTESTED + 1, 32, &spec).expect("a supported fork");
     LightClientProof {
         checkpoint: checkpoint.root(),
-        bootstrap: checkpoint.bootstrap().to_ssz(Fork::Electra).into(),
+        bootstrap: checkpoint.bootstrap().to_ssz(ConsensusFork::Electra).into(),
         updates: Vec::new(),
-        finality_update: attested.finality_update(aggregate, ATTESTED + 1).to_ssz(Fork::Electra).into(),
+        finality_update: attested.finality_update(aggregate, ATTESTED + 1).to_ssz(ConsensusFork::Electra).into(),
     }
 }
 
-fn block() -> Block {
-    Block {
+fn block() -> ChainBlock {
+    ChainBlock {
         number: FINALIZED - CHECKPOINT,
         hash: B256::left_padding_from(&FINALIZED.to_be_bytes()),
         timestamp: at(FINALIZED),
@@ -54,16 +54,16 @@ fn block() -> Block {
 }
 
 /// Another block of the same height.
-fn other_block() -> Block {
-    Block { hash: B256::repeat_byte(7), ..block() }
+fn other_block() -> ChainBlock {
+    ChainBlock { hash: B256::repeat_byte(7), ..block() }
 }
 
 fn at(slot: u64) -> Timestamp {
     Timestamp::from_second(i64::try_from(slot).expect("a time")).expect("a time")
 }
 
-fn checked(block: &Block, checkpoint: Option<B256>) -> Result<(), BundleError> {
-    check(&proof(), block, checkpoint, NETWORK, at(ATTESTED + 60))
+fn checked(block: &ChainBlock, checkpoint: Option<B256>) -> Result<(), BundleError> {
+    check_finality(&proof(), block, checkpoint, NETWORK, at(ATTESTED + 60))
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn finalized_block_verifies_from_the_checkpoint() {
 #[test]
 fn age_of_the_checkpoint_is_not_bounded() {
     let in_a_century = at(ATTESTED + 100 * 365 * 24 * 60 * 60);
-    assert_eq!(check(&proof(), &block(), Some(proof().checkpoint), NETWORK, in_a_century), Ok(()));
+    assert_eq!(check_finality(&proof(), &block(), Some(proof().checkpoint), NETWORK, in_a_century), Ok(()));
 }
 
 #[test]
@@ -87,20 +87,20 @@ fn reader_without_a_related_checkpoint_decides_nothing() {
     };
     let (checkpoint, block) = (proof().checkpoint, block());
     let unnamed = unrelated(checked(&block, None));
-    assert_eq!(unnamed, UnrelatedCheckpoint::Unnamed { observed: checkpoint });
+    assert_eq!(unnamed, CheckpointError::Unnamed { observed: checkpoint });
     let message = unnamed.to_string();
     assert!(message.contains("--checkpoint") && message.contains(&checkpoint.to_string()), "{message}");
     for other in [beacon_block(FINALIZED, None).root(), beacon_block(ATTESTED + 60, None).root(), B256::ZERO] {
         let cause = unrelated(checked(&block, Some(other)));
-        assert!(matches!(cause, UnrelatedCheckpoint::NoPath(_)), "{cause}");
+        assert!(matches!(cause, CheckpointError::NoPath(_)), "{cause}");
     }
     for (world, id) in [("eip155-10", 10), ("eip155-31337", SANDBOX_ID), (SANDBOX, 10)] {
-        let unknown = unrelated(check(&proof(), &block, Some(checkpoint), (world, id), at(ATTESTED + 60)));
-        assert_eq!(unknown, UnrelatedCheckpoint::UnknownChain(id), "{world}");
+        let unknown = unrelated(check_finality(&proof(), &block, Some(checkpoint), (world, id), at(ATTESTED + 60)));
+        assert_eq!(unknown, CheckpointError::UnknownChain(id), "{world}");
     }
-    let before = Block { number: block.number - 1, ..other_block() };
+    let before = ChainBlock { number: block.number - 1, ..other_block() };
     let other = unrelated(checked(&before, Some(checkpoint)));
-    assert_eq!(other, UnrelatedCheckpoint::OtherBlock { expected: before.number, observed: block.number });
+    assert_eq!(other, CheckpointError::OtherBlock { expected: before.number, observed: block.number });
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn another_block_of_the_finalized_height_is_refused() {
 fn broken_proof_is_refused() {
     let broken = LightClientProof { finality_update: proof().bootstrap, ..proof() };
     let checkpoint = Some(proof().checkpoint);
-    let error = check(&broken, &block(), checkpoint, NETWORK, at(ATTESTED + 60)).expect_err("refused");
-    let early = check(&proof(), &block(), checkpoint, NETWORK, at(ATTESTED)).expect_err("a later signature");
+    let error = check_finality(&broken, &block(), checkpoint, NETWORK, at(ATTESTED + 60)).expect_err("refused");
+    let early = check_finality(&proof(), &block(), checkpoint, NETWORK, at(ATTESTED)).expect_err("a later signature");
     for error in [error, early] {
         assert!(matches!(error, BundleError::LightClient(_)), "{error}");
         assert_eq!(error.class(), "bundle-proof-refused");

@@ -1,14 +1,14 @@
 //! Why a card is not generated.
 
 use clresolve_core::reason::Reason;
-use clresolve_core::text::{Foreign, excerpt};
+use clresolve_core::text::{UntrustedText, excerpt};
 
-use super::source::SourceLine;
+use super::source::ResourcePosition;
 
 /// Why a card is not generated. Each message includes a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum GenerateError {
+pub enum CardGenerationError {
     /// The resources are larger than the limit.
     #[error("more than {limit} bytes of resources; name fewer files")]
     TooLarge {
@@ -16,7 +16,7 @@ pub enum GenerateError {
         limit: usize,
     },
     /// The bytes are not UTF-8.
-    #[error("{}: not UTF-8 at byte {offset}; save it as UTF-8", Foreign::new(file))]
+    #[error("{}: not UTF-8 at byte {offset}; save it as UTF-8", UntrustedText::new(file))]
     NotUtf8 {
         /// The source's name in messages.
         file: String,
@@ -27,7 +27,7 @@ pub enum GenerateError {
     #[error("{place}: {detail}")]
     Yaml {
         /// The location.
-        place: SourceLine,
+        place: ResourcePosition,
         /// The reader's message.
         detail: String,
     },
@@ -35,7 +35,7 @@ pub enum GenerateError {
     #[error("{place}: {detail}")]
     Invalid {
         /// The location.
-        place: SourceLine,
+        place: ResourcePosition,
         /// The member, and what was expected.
         detail: String,
     },
@@ -45,7 +45,7 @@ pub enum GenerateError {
     )]
     AgentMissing {
         /// The location of the reference.
-        place: SourceLine,
+        place: ResourcePosition,
         /// The system that refers to the agent.
         system: String,
         /// The name of the missing agent.
@@ -61,7 +61,7 @@ pub enum GenerateError {
     #[error("{place}: the card of {system} would expose {what} at {pointer}; remove it from the resource")]
     Secret {
         /// The system's resource.
-        place: SourceLine,
+        place: ResourcePosition,
         /// The system.
         system: String,
         /// The kind of credential. Never the credential itself.
@@ -73,13 +73,13 @@ pub enum GenerateError {
     #[error(
         "{place}: the card of {system} would not be valid: {} Found {} at {}; `clresolve explain {}` says more",
         reason.message,
-        shown(reason.observed.as_deref().unwrap_or_default()),
-        shown(reason.place.as_deref().unwrap_or_default()),
+        quoted_name(reason.observed.as_deref().unwrap_or_default()),
+        quoted_name(reason.place.as_deref().unwrap_or_default()),
         reason.code
     )]
     Invalidated {
         /// The system's resource.
-        place: SourceLine,
+        place: ResourcePosition,
         /// The system.
         system: String,
         /// The rule, and the violation.
@@ -89,7 +89,7 @@ pub enum GenerateError {
     #[error("{place}: the card of {system} exceeds a limit: {detail}; shorten its resources")]
     Unreadable {
         /// The system's resource.
-        place: SourceLine,
+        place: ResourcePosition,
         /// The system.
         system: String,
         /// The limit that it exceeds.
@@ -98,6 +98,6 @@ pub enum GenerateError {
 }
 
 /// A name, quoted for a message.
-pub(super) fn shown(name: &str) -> String {
-    Foreign::new(&excerpt(name)).to_string()
+pub(super) fn quoted_name(name: &str) -> String {
+    UntrustedText::new(&excerpt(name)).to_string()
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::error::GenerateError;
-use super::source::{SourceFile, SourceLine};
-use super::yaml::{self, Field};
+use super::error::CardGenerationError;
+use super::source::{ResourceFile, ResourcePosition};
+use super::yaml::{self, YamlField};
 use clresolve_core::base_url::BaseUrl;
-use clresolve_core::text::{Foreign, unsafe_character};
+use clresolve_core::text::{UntrustedText, unsafe_character};
 
 const API_VERSION: &str = "orloj.dev/v1";
 
@@ -29,31 +29,31 @@ pub const MAX_BYTES: usize = 4 << 20;
 /// Members that identify a document as the server's configuration.
 const SERVER_MEMBERS: [&str; 4] = ["a2a", "authentication", "capabilities", "provider"];
 
-pub(super) type Key = (String, String);
+pub(super) type ResourceKey = (String, String);
 
 #[derive(Debug, Default)]
-pub(super) struct Held {
-    pub(super) systems: BTreeMap<Key, AgentSystem>,
-    pub(super) agents: BTreeMap<Key, Agent>,
-    pub(super) tools: BTreeMap<Key, Tool>,
-    pub(super) server: Server,
-    server_place: Option<SourceLine>,
+pub(super) struct OrlojResources {
+    pub(super) systems: BTreeMap<ResourceKey, AgentSystemResource>,
+    pub(super) agents: BTreeMap<ResourceKey, AgentResource>,
+    pub(super) tools: BTreeMap<ResourceKey, ToolResource>,
+    pub(super) server: OrlojServerSettings,
+    server_place: Option<ResourcePosition>,
 }
 
 /// The server's configuration in the resources. A card omits values that are not configured.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Server {
+pub(super) struct OrlojServerSettings {
     pub(super) base_url: Option<BaseUrl>,
     pub(super) protocol_version: Option<String>,
     pub(super) streaming: Option<bool>,
     pub(super) push_notifications: Option<bool>,
     pub(super) state_transition_history: Option<bool>,
     pub(super) schemes: Option<Vec<String>>,
-    pub(super) provider: Option<Provider>,
+    pub(super) provider: Option<AgentProvider>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Provider {
+pub(super) struct AgentProvider {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) organization: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,11 +61,11 @@ pub(super) struct Provider {
 }
 
 #[derive(Debug)]
-pub(super) struct AgentSystem {
-    pub(super) place: SourceLine,
+pub(super) struct AgentSystemResource {
+    pub(super) place: ResourcePosition,
     pub(super) description: Option<String>,
     pub(super) version: Option<String>,
-    pub(super) agents: Vec<(String, SourceLine)>,
+    pub(super) agents: Vec<(String, ResourcePosition)>,
     /// Whether the system is exposed over A2A.
     pub(super) enabled: bool,
     /// Whether callers without a token may use the system.
@@ -73,16 +73,16 @@ pub(super) struct AgentSystem {
 }
 
 #[derive(Debug)]
-pub(super) struct Agent {
-    place: SourceLine,
+pub(super) struct AgentResource {
+    place: ResourcePosition,
     pub(super) description: Option<String>,
     pub(super) prompt: Option<String>,
-    pub(super) tools: Vec<(String, SourceLine)>,
+    pub(super) tools: Vec<(String, ResourcePosition)>,
 }
 
 #[derive(Debug)]
-pub(super) struct Tool {
-    place: SourceLine,
+pub(super) struct ToolResource {
+    place: ResourcePosition,
     pub(super) description: Option<String>,
     /// Empty if the tool has none.
     pub(super) input_schema: Map<String, Value>,
@@ -90,64 +90,64 @@ pub(super) struct Tool {
     pub(super) tags: Vec<String>,
 }
 
-impl Held {
-    pub(super) fn read(sources: &[SourceFile<'_>]) -> Result<Self, GenerateError> {
+impl OrlojResources {
+    pub(super) fn parse_sources(sources: &[ResourceFile<'_>]) -> Result<Self, CardGenerationError> {
         let bytes: usize = sources.iter().map(|source| source.bytes.len()).sum();
         if bytes > MAX_BYTES {
-            return Err(GenerateError::TooLarge { limit: MAX_BYTES });
+            return Err(CardGenerationError::TooLarge { limit: MAX_BYTES });
         }
         let mut held = Self::default();
         for source in sources {
-            let text = std::str::from_utf8(source.bytes).map_err(|error| GenerateError::NotUtf8 {
+            let text = std::str::from_utf8(source.bytes).map_err(|error| CardGenerationError::NotUtf8 {
                 file: source.file.to_owned(),
                 offset: error.valid_up_to(),
             })?;
             for node in yaml::documents(source.file, text)? {
-                held.take(&Field::document(source.file, &node))?;
+                held.add_resource(&YamlField::document(source.file, &node))?;
             }
         }
         Ok(held)
     }
 
-    fn take(&mut self, document: &Field<'_>) -> Result<(), GenerateError> {
-        let Some(kind) = document.get("kind")? else { return self.take_server(document) };
+    fn add_resource(&mut self, document: &YamlField<'_>) -> Result<(), CardGenerationError> {
+        let Some(kind) = document.get("kind")? else { return self.set_server_settings(document) };
         let kind = kind.text()?;
         if !["AgentSystem", "Agent", "Tool"].contains(&kind) {
             // Other kinds, such as secrets, are not read.
             return Ok(());
         }
-        let version = document.demand("apiVersion")?;
+        let version = document.require_member("apiVersion")?;
         if version.text()? != API_VERSION {
-            return Err(version.refused(format_args!("expected {API_VERSION}, the only supported version")));
+            return Err(version.invalid_value_error(format_args!("expected {API_VERSION}, the only supported version")));
         }
-        let metadata = document.demand("metadata")?;
+        let metadata = document.require_member("metadata")?;
         let key = key(&metadata)?;
-        let place = metadata.demand("name")?.place();
-        let spec = document.demand("spec")?;
+        let place = metadata.require_member("name")?.place();
+        let spec = document.require_member("spec")?;
         let first = match kind {
             "AgentSystem" => self.systems.get(&key).map(|known| &known.place),
             "Agent" => self.agents.get(&key).map(|known| &known.place),
             _ => self.tools.get(&key).map(|known| &known.place),
         };
         if let Some(first) = first {
-            return Err(metadata.refused(format_args!(
+            return Err(metadata.invalid_value_error(format_args!(
                 "duplicate of the {kind} {} in {first}; rename or remove one",
-                Foreign::new(&key.1)
+                UntrustedText::new(&key.1)
             )));
         }
         match kind {
-            "AgentSystem" => drop(self.systems.insert(key, AgentSystem::read(place, &metadata, &spec)?)),
-            "Agent" => drop(self.agents.insert(key, Agent::read(place, &metadata, &spec)?)),
-            _ => drop(self.tools.insert(key, Tool::read(place, &spec)?)),
+            "AgentSystem" => drop(self.systems.insert(key, AgentSystemResource::read(place, &metadata, &spec)?)),
+            "Agent" => drop(self.agents.insert(key, AgentResource::read(place, &metadata, &spec)?)),
+            _ => drop(self.tools.insert(key, ToolResource::read(place, &spec)?)),
         }
         Ok(())
     }
 
     /// Reads a document without a kind as the server's configuration.
-    fn take_server(&mut self, document: &Field<'_>) -> Result<(), GenerateError> {
+    fn set_server_settings(&mut self, document: &YamlField<'_>) -> Result<(), CardGenerationError> {
         for (name, field) in document.members()? {
             if !SERVER_MEMBERS.contains(&name) {
-                return Err(field.refused(format_args!(
+                return Err(field.invalid_value_error(format_args!(
                     "the document has no kind, so it is the server's configuration, which has {}; \
                      a resource needs apiVersion, kind, metadata and spec",
                     SERVER_MEMBERS.join(", "),
@@ -155,24 +155,28 @@ impl Held {
             }
         }
         if let Some(first) = &self.server_place {
-            return Err(document.refused(format_args!(
+            return Err(document.invalid_value_error(format_args!(
                 "a second document with the server's configuration; the first is {first}; put them in one document"
             )));
         }
         self.server_place = Some(document.place());
-        self.server = server(document)?;
+        self.server = parse_server_settings(document)?;
         Ok(())
     }
 }
 
-impl AgentSystem {
-    fn read(place: SourceLine, metadata: &Field<'_>, spec: &Field<'_>) -> Result<Self, GenerateError> {
+impl AgentSystemResource {
+    fn read(
+        place: ResourcePosition,
+        metadata: &YamlField<'_>,
+        spec: &YamlField<'_>,
+    ) -> Result<Self, CardGenerationError> {
         let a2a = spec.get("a2a")?;
         let a2a_member = |name| a2a.as_ref().map_or(Ok(None), |a2a| a2a.get(name));
         Ok(Self {
             place,
-            description: note(metadata, "annotations", DESCRIPTION)?,
-            version: note(metadata, "labels", VERSION)?,
+            description: metadata_text(metadata, "annotations", DESCRIPTION)?,
+            version: metadata_text(metadata, "labels", VERSION)?,
             agents: references(spec, "agents")?,
             enabled: a2a_member("enabled")?.map_or(Ok(false), |enabled| enabled.flag())?,
             public: match a2a_member("auth")? {
@@ -180,26 +184,30 @@ impl AgentSystem {
                 Some(auth) => match auth.text()? {
                     "public" => true,
                     "bearer" | "" => false,
-                    _ => return Err(auth.refused("expected public or bearer")),
+                    _ => return Err(auth.invalid_value_error("expected public or bearer")),
                 },
             },
         })
     }
 }
 
-impl Agent {
-    fn read(place: SourceLine, metadata: &Field<'_>, spec: &Field<'_>) -> Result<Self, GenerateError> {
+impl AgentResource {
+    fn read(
+        place: ResourcePosition,
+        metadata: &YamlField<'_>,
+        spec: &YamlField<'_>,
+    ) -> Result<Self, CardGenerationError> {
         Ok(Self {
             place,
-            description: note(metadata, "annotations", DESCRIPTION)?,
+            description: metadata_text(metadata, "annotations", DESCRIPTION)?,
             prompt: text(spec, "prompt")?,
             tools: references(spec, "tools")?,
         })
     }
 }
 
-impl Tool {
-    fn read(place: SourceLine, spec: &Field<'_>) -> Result<Self, GenerateError> {
+impl ToolResource {
+    fn read(place: ResourcePosition, spec: &YamlField<'_>) -> Result<Self, CardGenerationError> {
         let mut tags: Vec<String> = Vec::new();
         for member in ["capabilities", "operation_classes"] {
             let Some(list) = spec.get(member)? else { continue };
@@ -214,12 +222,12 @@ impl Tool {
     }
 }
 
-fn server(document: &Field<'_>) -> Result<Server, GenerateError> {
-    let mut server = Server::default();
+fn parse_server_settings(document: &YamlField<'_>) -> Result<OrlojServerSettings, CardGenerationError> {
+    let mut server = OrlojServerSettings::default();
     if let Some(a2a) = document.get("a2a")? {
         if let Some(url) = a2a.get("publicBaseURL")? {
             let parsed = url.text()?.parse::<BaseUrl>();
-            server.base_url = Some(parsed.map_err(|detail| url.refused(detail))?);
+            server.base_url = Some(parsed.map_err(|detail| url.invalid_value_error(detail))?);
         }
         server.protocol_version = text(&a2a, "protocolVersion")?;
     }
@@ -230,12 +238,12 @@ fn server(document: &Field<'_>) -> Result<Server, GenerateError> {
         server.state_transition_history = flag("stateTransitionHistory")?;
     }
     if let Some(authentication) = document.get("authentication")? {
-        let schemes = authentication.demand("schemes")?;
+        let schemes = authentication.require_member("schemes")?;
         let mut list = Vec::new();
         for scheme in schemes.items()? {
             let name = scheme.text()?;
             if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) {
-                return Err(scheme.refused("expected a scheme such as bearer"));
+                return Err(scheme.invalid_value_error("expected a scheme such as bearer"));
             }
             if !list.iter().any(|known: &String| known.eq_ignore_ascii_case(name)) {
                 list.push(name.to_owned());
@@ -244,24 +252,24 @@ fn server(document: &Field<'_>) -> Result<Server, GenerateError> {
         server.schemes = Some(list);
     }
     if let Some(provider) = document.get("provider")? {
-        let url = provider.get("url")?.map(|url| web_address(&url)).transpose()?;
-        server.provider = Some(Provider { organization: text(&provider, "organization")?, url });
+        let url = provider.get("url")?.map(|url| parse_web_url(&url)).transpose()?;
+        server.provider = Some(AgentProvider { organization: text(&provider, "organization")?, url });
     }
     Ok(server)
 }
 
 /// A URL as written, if it is in canonical form except for a trailing slash. Otherwise its canonical form, which is
 /// ASCII.
-fn web_address(field: &Field<'_>) -> Result<String, GenerateError> {
+fn parse_web_url(field: &YamlField<'_>) -> Result<String, CardGenerationError> {
     let typed = field.text()?.trim();
     let url = url::Url::parse(typed).ok().filter(url::Url::has_host);
-    let url = url.ok_or_else(|| field.refused("expected a URL such as https://orloj.example"))?;
+    let url = url.ok_or_else(|| field.invalid_value_error("expected a URL such as https://orloj.example"))?;
     let is_own_form = typed.trim_end_matches('/') == url.as_str().trim_end_matches('/');
     Ok(if is_own_form { typed.to_owned() } else { url.into() })
 }
 
-fn key(metadata: &Field<'_>) -> Result<Key, GenerateError> {
-    let name = name(&metadata.demand("name")?)?;
+fn key(metadata: &YamlField<'_>) -> Result<ResourceKey, CardGenerationError> {
+    let name = name(&metadata.require_member("name")?)?;
     let namespace = metadata.get("namespace")?.map_or(Ok(DEFAULT_NAMESPACE), |namespace| self::name(&namespace))?;
     Ok((namespace.to_owned(), name.to_owned()))
 }
@@ -274,27 +282,28 @@ pub fn is_name(name: &str) -> bool {
         && unsafe_character(name).is_none()
 }
 
-fn name<'n>(field: &Field<'n>) -> Result<&'n str, GenerateError> {
+fn name<'n>(field: &YamlField<'n>) -> Result<&'n str, CardGenerationError> {
     let name = field.text()?;
     if is_name(name) {
         return Ok(name);
     }
-    Err(field.refused(format_args!("expected a name of 1 to {MAX_NAME_BYTES} bytes without spaces and slashes")))
+    Err(field
+        .invalid_value_error(format_args!("expected a name of 1 to {MAX_NAME_BYTES} bytes without spaces and slashes")))
 }
 
 /// Names of other resources, with their locations.
-fn references(spec: &Field<'_>, member: &str) -> Result<Vec<(String, SourceLine)>, GenerateError> {
+fn references(spec: &YamlField<'_>, member: &str) -> Result<Vec<(String, ResourcePosition)>, CardGenerationError> {
     let Some(list) = spec.get(member)? else { return Ok(Vec::new()) };
     list.items()?.iter().map(|item| Ok((name(item)?.to_owned(), item.place()))).collect()
 }
 
 /// Text without surrounding whitespace. `None` if it is empty.
-fn text(field: &Field<'_>, member: &str) -> Result<Option<String>, GenerateError> {
+fn text(field: &YamlField<'_>, member: &str) -> Result<Option<String>, CardGenerationError> {
     let Some(member) = field.get(member)? else { return Ok(None) };
     let text = member.text()?.trim();
     Ok(Some(text).filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
-fn note(metadata: &Field<'_>, list: &str, name: &str) -> Result<Option<String>, GenerateError> {
+fn metadata_text(metadata: &YamlField<'_>, list: &str, name: &str) -> Result<Option<String>, CardGenerationError> {
     metadata.get(list)?.map_or(Ok(None), |list| text(&list, name))
 }

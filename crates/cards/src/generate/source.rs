@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 
 /// A source text with resources.
 #[derive(Clone, Copy, Debug)]
-pub struct SourceFile<'s> {
+pub struct ResourceFile<'s> {
     /// Its name in messages.
     pub file: &'s str,
     /// YAML in UTF-8 with any number of documents.
@@ -15,21 +15,21 @@ pub struct SourceFile<'s> {
 
 /// A position in a source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceLine {
+pub struct ResourcePosition {
     /// The source's name in messages.
     pub file: String,
     /// The line number, starting at 1. 0 if it is unknown.
     pub line: u64,
 }
 
-impl SourceLine {
+impl ResourcePosition {
     pub(super) fn new(file: &str, line: u64) -> Self {
         Self { file: file.to_owned(), line }
     }
 }
 
-impl fmt::Display for SourceLine {
+impl fmt::Display for ResourcePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, line {}", Foreign::new(&self.file), self.line)
+        write!(f, "{}, line {}", UntrustedText::new(&self.file), self.line)
     }
 }

@@ -6,9 +6,9 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Options, Spanned};
 
-use super::error::GenerateError;
-use super::source::SourceLine;
-use clresolve_core::text::{Foreign, excerpt};
+use super::error::CardGenerationError;
+use super::source::ResourcePosition;
+use clresolve_core::text::{UntrustedText, excerpt};
 
 /// Maximum depth of a document. Schemas in cards are far shallower, and the parser recurses.
 const MAX_LEVELS: usize = 32;
@@ -32,53 +32,56 @@ const MAX_ALIASES: usize = 1000;
 const MAX_WHOLE: u64 = (1 << 53) - 1;
 
 /// A value with its line number.
-pub(super) struct Node {
+pub(super) struct YamlNode {
     line: u64,
     /// Byte offset and length of its text, if known.
     written: Option<(u64, u64)>,
-    content: Content,
+    content: YamlContent,
 }
 
-enum Content {
+enum YamlContent {
     Null,
     Bool(bool),
     Number(Number),
     /// An integer that parsers interpret differently.
     DoubtfulNumber,
     Text(String),
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// In the order of the file, without duplicate keys.
-    Map(Vec<(String, Node)>),
+    Map(Vec<(String, YamlNode)>),
 }
 
 /// The documents of a text, which messages refer to as `file`. Empty documents are skipped.
-pub(super) fn documents(file: &str, text: &str) -> Result<Vec<Node>, GenerateError> {
+pub(super) fn documents(file: &str, text: &str) -> Result<Vec<YamlNode>, CardGenerationError> {
     let read = serde_saphyr::from_multiple_with_options(text, options());
-    let mut nodes: Vec<Node> = read.map_err(|error| {
+    let mut nodes: Vec<YamlNode> = read.map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
         let detail = error.without_snippet().render_with_formatter(&serde_saphyr::UserMessageFormatter);
-        GenerateError::Yaml { place: SourceLine::new(file, line), detail: Foreign::new(&excerpt(&detail)).to_string() }
+        CardGenerationError::Yaml {
+            place: ResourcePosition::new(file, line),
+            detail: UntrustedText::new(&excerpt(&detail)).to_string(),
+        }
     })?;
-    nodes.iter_mut().for_each(|node| node.doubt(text));
+    nodes.iter_mut().for_each(|node| node.mark_ambiguous_numbers(text));
     Ok(nodes)
 }
 
-impl Node {
+impl YamlNode {
     /// Marks the numbers whose value differs from `text`. The parser limits the depth of a tree, which bounds this
     /// recursion.
-    fn doubt(&mut self, text: &str) {
+    fn mark_ambiguous_numbers(&mut self, text: &str) {
         match &mut self.content {
-            Content::List(items) => items.iter_mut().for_each(|item| item.doubt(text)),
-            Content::Map(members) => members.iter_mut().for_each(|(_, member)| member.doubt(text)),
-            Content::Number(number) if is_doubtful(number, written(self.written, text)) => {
-                self.content = Content::DoubtfulNumber;
+            YamlContent::List(items) => items.iter_mut().for_each(|item| item.mark_ambiguous_numbers(text)),
+            YamlContent::Map(members) => members.iter_mut().for_each(|(_, member)| member.mark_ambiguous_numbers(text)),
+            YamlContent::Number(number) if is_doubtful(number, source_text(self.written, text)) => {
+                self.content = YamlContent::DoubtfulNumber;
             }
             _ => {}
         }
     }
 }
 
-fn written(place: Option<(u64, u64)>, text: &str) -> Option<&str> {
+fn source_text(place: Option<(u64, u64)>, text: &str) -> Option<&str> {
     let (at, length) = place?;
     let at = usize::try_from(at).ok()?;
     text.get(at..at.checked_add(usize::try_from(length).ok()?)?)
@@ -118,190 +121,191 @@ fn options() -> Options {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let Spanned { value, referenced, defined } = Spanned::<Content>::deserialize(d)?;
+        let Spanned { value, referenced, defined } = Spanned::<YamlContent>::deserialize(d)?;
         let span = defined.span();
         Ok(Self { line: referenced.line(), written: span.byte_offset().zip(span.byte_len()), content: value })
     }
 }
 
-impl<'de> Deserialize<'de> for Content {
+impl<'de> Deserialize<'de> for YamlContent {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(ContentVisitor)
+        d.deserialize_any(YamlContentVisitor)
     }
 }
 
-struct ContentVisitor;
+struct YamlContentVisitor;
 
-impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content;
+impl<'de> Visitor<'de> for YamlContentVisitor {
+    type Value = YamlContent;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a YAML value")
     }
 
-    fn visit_unit<E>(self) -> Result<Content, E> {
-        Ok(Content::Null)
+    fn visit_unit<E>(self) -> Result<YamlContent, E> {
+        Ok(YamlContent::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Content, E> {
-        Ok(Content::Null)
+    fn visit_none<E>(self) -> Result<YamlContent, E> {
+        Ok(YamlContent::Null)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, d: D) -> Result<Content, D::Error> {
-        Content::deserialize(d)
+    fn visit_some<D: Deserializer<'de>>(self, d: D) -> Result<YamlContent, D::Error> {
+        YamlContent::deserialize(d)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Content, E> {
-        Ok(Content::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<YamlContent, E> {
+        Ok(YamlContent::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Content, E> {
-        Ok(Content::Number(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<YamlContent, E> {
+        Ok(YamlContent::Number(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Content, E> {
-        Ok(Content::Number(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<YamlContent, E> {
+        Ok(YamlContent::Number(value.into()))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Content, E> {
-        Number::from_f64(value).map(Content::Number).ok_or_else(|| E::custom("a number that JSON cannot represent"))
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<YamlContent, E> {
+        Number::from_f64(value).map(YamlContent::Number).ok_or_else(|| E::custom("a number that JSON cannot represent"))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
-        Ok(Content::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<YamlContent, E> {
+        Ok(YamlContent::Text(text.to_owned()))
     }
 
-    fn visit_string<E>(self, text: String) -> Result<Content, E> {
-        Ok(Content::Text(text))
+    fn visit_string<E>(self, text: String) -> Result<YamlContent, E> {
+        Ok(YamlContent::Text(text))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<YamlContent, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Content::List(list))
+        Ok(YamlContent::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Content, A::Error> {
-        let mut map: Vec<(String, Node)> = Vec::new();
-        while let Some((key, value)) = members.next_entry::<String, Node>()? {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<YamlContent, A::Error> {
+        let mut map: Vec<(String, YamlNode)> = Vec::new();
+        while let Some((key, value)) = members.next_entry::<String, YamlNode>()? {
             map.push((key, value));
         }
         if map.is_empty() {
-            return Ok(Content::Map(map));
+            return Ok(YamlContent::Map(map));
         }
         let mut keys: Vec<&str> = map.iter().map(|(key, _)| key.as_str()).collect();
         keys.sort_unstable();
         if keys.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(A::Error::custom("a key occurs twice"));
         }
-        Ok(Content::Map(map))
+        Ok(YamlContent::Map(map))
     }
 }
 
 /// A value with its path in the document.
 #[derive(Clone)]
-pub(super) struct Field<'n> {
+pub(super) struct YamlField<'n> {
     file: &'n str,
-    node: &'n Node,
+    node: &'n YamlNode,
     path: String,
 }
 
-impl<'n> Field<'n> {
+impl<'n> YamlField<'n> {
     /// The root of a document.
-    pub(super) const fn document(file: &'n str, node: &'n Node) -> Self {
+    pub(super) const fn document(file: &'n str, node: &'n YamlNode) -> Self {
         Self { file, node, path: String::new() }
     }
 
-    pub(super) fn place(&self) -> SourceLine {
-        SourceLine::new(self.file, self.node.line)
+    pub(super) fn place(&self) -> ResourcePosition {
+        ResourcePosition::new(self.file, self.node.line)
     }
 
     /// The member with this name. `None` if it is absent or null.
-    pub(super) fn get(&self, name: &str) -> Result<Option<Self>, GenerateError> {
+    pub(super) fn get(&self, name: &str) -> Result<Option<Self>, CardGenerationError> {
         Ok(self.members()?.into_iter().find_map(|(key, field)| (key == name).then_some(field)))
     }
 
     /// The member with this name, or an error if it is absent.
-    pub(super) fn demand(&self, name: &str) -> Result<Self, GenerateError> {
+    pub(super) fn require_member(&self, name: &str) -> Result<Self, CardGenerationError> {
         match self.get(name)? {
             Some(field) => Ok(field),
-            None => Err(self.refused(format_args!("{name} is missing; add it"))),
+            None => Err(self.invalid_value_error(format_args!("{name} is missing; add it"))),
         }
     }
 
     /// All members that are not null.
-    pub(super) fn members(&self) -> Result<Vec<(&'n str, Self)>, GenerateError> {
-        let Content::Map(members) = &self.node.content else { return Err(self.expected("a mapping")) };
-        let there = members.iter().filter(|(_, node)| !matches!(node.content, Content::Null));
-        let field =
-            |(key, node): &'n (String, Node)| (key.as_str(), Self { file: self.file, node, path: self.below(key) });
+    pub(super) fn members(&self) -> Result<Vec<(&'n str, Self)>, CardGenerationError> {
+        let YamlContent::Map(members) = &self.node.content else { return Err(self.wrong_type_error("a mapping")) };
+        let there = members.iter().filter(|(_, node)| !matches!(node.content, YamlContent::Null));
+        let field = |(key, node): &'n (String, YamlNode)| {
+            (key.as_str(), Self { file: self.file, node, path: self.member_path(key) })
+        };
         Ok(there.map(field).collect())
     }
 
-    pub(super) fn text(&self) -> Result<&'n str, GenerateError> {
+    pub(super) fn text(&self) -> Result<&'n str, CardGenerationError> {
         match &self.node.content {
-            Content::Text(text) => Ok(text),
-            Content::Bool(_) | Content::Number(_) | Content::DoubtfulNumber => {
-                Err(self.expected("text; put it in quotes"))
+            YamlContent::Text(text) => Ok(text),
+            YamlContent::Bool(_) | YamlContent::Number(_) | YamlContent::DoubtfulNumber => {
+                Err(self.wrong_type_error("text; put it in quotes"))
             }
-            _ => Err(self.expected("text")),
+            _ => Err(self.wrong_type_error("text")),
         }
     }
 
-    pub(super) fn flag(&self) -> Result<bool, GenerateError> {
+    pub(super) fn flag(&self) -> Result<bool, CardGenerationError> {
         match self.node.content {
-            Content::Bool(flag) => Ok(flag),
-            _ => Err(self.expected("true or false")),
+            YamlContent::Bool(flag) => Ok(flag),
+            _ => Err(self.wrong_type_error("true or false")),
         }
     }
 
-    pub(super) fn items(&self) -> Result<Vec<Self>, GenerateError> {
-        let Content::List(items) = &self.node.content else { return Err(self.expected("a list")) };
+    pub(super) fn items(&self) -> Result<Vec<Self>, CardGenerationError> {
+        let YamlContent::List(items) = &self.node.content else { return Err(self.wrong_type_error("a list")) };
         let field = |(at, node)| Self { file: self.file, node, path: format!("{}[{at}]", self.path) };
         Ok(items.iter().enumerate().map(field).collect())
     }
 
     /// The items of a list of texts.
-    pub(super) fn texts(&self) -> Result<Vec<&'n str>, GenerateError> {
+    pub(super) fn texts(&self) -> Result<Vec<&'n str>, CardGenerationError> {
         self.items()?.iter().map(Self::text).collect()
     }
 
     /// The members of a mapping as JSON.
-    pub(super) fn object(&self) -> Result<Map<String, Value>, GenerateError> {
+    pub(super) fn object(&self) -> Result<Map<String, Value>, CardGenerationError> {
         match json(self.node) {
             Ok(Value::Object(members)) => Ok(members),
-            Ok(_) => Err(self.expected("a mapping")),
-            Err(DoubtfulNumber { line }) => Err(GenerateError::Invalid {
-                place: SourceLine::new(self.file, line),
+            Ok(_) => Err(self.wrong_type_error("a mapping")),
+            Err(AmbiguousNumberError { line }) => Err(CardGenerationError::Invalid {
+                place: ResourcePosition::new(self.file, line),
                 detail: format!(
                     "{}: a whole number has a zero before it, or is beyond {MAX_WHOLE}, so that readers take it for different \
                      ones; write it otherwise",
-                    Foreign::new(&self.path)
+                    UntrustedText::new(&self.path)
                 ),
             }),
         }
     }
 
     /// The error for a field with an invalid value.
-    pub(super) fn refused(&self, detail: impl fmt::Display) -> GenerateError {
+    pub(super) fn invalid_value_error(&self, detail: impl fmt::Display) -> CardGenerationError {
         let path = if self.path.is_empty() { "the document" } else { &self.path };
-        GenerateError::Invalid { place: self.place(), detail: format!("{}: {detail}", Foreign::new(path)) }
+        CardGenerationError::Invalid { place: self.place(), detail: format!("{}: {detail}", UntrustedText::new(path)) }
     }
 
-    fn expected(&self, what: &str) -> GenerateError {
-        self.refused(format_args!("expected {what}, found {}", self.node.content.kind()))
+    fn wrong_type_error(&self, what: &str) -> CardGenerationError {
+        self.invalid_value_error(format_args!("expected {what}, found {}", self.node.content.kind()))
     }
 
-    fn below(&self, name: &str) -> String {
+    fn member_path(&self, name: &str) -> String {
         if self.path.is_empty() { excerpt(name) } else { format!("{}.{}", self.path, excerpt(name)) }
     }
 }
 
-impl Content {
+impl YamlContent {
     const fn kind(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
@@ -316,21 +320,24 @@ impl Content {
 
 /// A number on this line that parsers interpret differently.
 #[derive(Debug, PartialEq, Eq)]
-struct DoubtfulNumber {
+struct AmbiguousNumberError {
     line: u64,
 }
 
 /// The parser limits the depth of a tree, which bounds this recursion.
-fn json(node: &Node) -> Result<Value, DoubtfulNumber> {
+fn json(node: &YamlNode) -> Result<Value, AmbiguousNumberError> {
     Ok(match &node.content {
-        Content::Null => Value::Null,
-        Content::Bool(flag) => Value::Bool(*flag),
-        Content::Number(number) => Value::Number(number.clone()),
-        Content::DoubtfulNumber => return Err(DoubtfulNumber { line: node.line }),
-        Content::Text(text) => Value::String(text.clone()),
-        Content::List(items) => items.iter().map(json).collect::<Result<_, _>>()?,
-        Content::Map(members) => Value::Object(
-            members.iter().map(|(key, node)| Ok((key.clone(), json(node)?))).collect::<Result<_, DoubtfulNumber>>()?,
+        YamlContent::Null => Value::Null,
+        YamlContent::Bool(flag) => Value::Bool(*flag),
+        YamlContent::Number(number) => Value::Number(number.clone()),
+        YamlContent::DoubtfulNumber => return Err(AmbiguousNumberError { line: node.line }),
+        YamlContent::Text(text) => Value::String(text.clone()),
+        YamlContent::List(items) => items.iter().map(json).collect::<Result<_, _>>()?,
+        YamlContent::Map(members) => Value::Object(
+            members
+                .iter()
+                .map(|(key, node)| Ok((key.clone(), json(node)?)))
+                .collect::<Result<_, AmbiguousNumberError>>()?,
         ),
     })
 }
@@ -343,7 +350,7 @@ mod tests {
 
     fn refusal(text: &str) -> (u64, String) {
         match documents("f.yaml", text) {
-            Err(GenerateError::Yaml { place, detail }) => (place.line, detail),
+            Err(CardGenerationError::Yaml { place, detail }) => (place.line, detail),
             Err(other) => panic!("{other}"),
             Ok(_) => panic!("accepted: {text}"),
         }
@@ -353,8 +360,8 @@ mod tests {
     fn values_know_their_lines() {
         let nodes = documents("f.yaml", "---\n# nothing\n---\na: 1\nb:\n  - x\n  - [true, ~]\n").expect("YAML");
         assert_eq!(nodes.len(), 1);
-        let document = Field::document("f.yaml", &nodes[0]);
-        let list = document.demand("b").expect("b").items().expect("a list");
+        let document = YamlField::document("f.yaml", &nodes[0]);
+        let list = document.require_member("b").expect("b").items().expect("a list");
         assert_eq!((list[0].place().line, list[1].place().line), (6, 7));
         assert_eq!(json(&nodes[0]), Ok(serde_json::json!({"a": 1, "b": ["x", [true, null]]})));
     }
@@ -378,12 +385,12 @@ mod tests {
             ["010", "-010", "00", "9007199254740992", "-9007199254740992", "18446744073709551616", "[1, {b: 010}]"]
         {
             let nodes = documents("f", &format!("{head}a: {text}\n")).expect("YAML");
-            assert_eq!(json(&nodes[1]), Err(DoubtfulNumber { line: 5 }), "{text}");
+            assert_eq!(json(&nodes[1]), Err(AmbiguousNumberError { line: 5 }), "{text}");
         }
         let nodes = documents("f", "a: &a 010\nb:\n  - *a\nc: &c 10.0\nd: *c\n").expect("YAML");
-        let document = Field::document("f", &nodes[0]);
-        let of = |name| json(document.demand(name).expect("there").node);
-        assert_eq!(of("b"), Err(DoubtfulNumber { line: 3 }), "where it is named");
+        let document = YamlField::document("f", &nodes[0]);
+        let of = |name| json(document.require_member(name).expect("there").node);
+        assert_eq!(of("b"), Err(AmbiguousNumberError { line: 3 }), "where it is named");
         assert_eq!(of("d"), Ok(serde_json::json!(10.0)));
     }
 
@@ -396,7 +403,7 @@ mod tests {
         assert!(documents("f", &"[".repeat(1000)).is_err());
         assert!(documents("f", &"a:\n".repeat(10)).is_err());
         let flag = documents("f", "a: yes\n").expect("YAML");
-        let error = Field::document("f", &flag[0]).demand("a").and_then(|a| a.flag()).expect_err("text");
+        let error = YamlField::document("f", &flag[0]).require_member("a").and_then(|a| a.flag()).expect_err("text");
         assert_eq!(error.to_string(), "f, line 1: a: expected true or false, found text");
     }
 

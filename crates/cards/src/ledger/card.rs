@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{Metadata, Projection};
+use super::{AgentMetrics, LedgerMetrics};
 use clresolve_core::json::{JsonError, locate};
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::Findings;
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::ReasonCollector;
 
 /// Maximum relative difference between a card's figure and the ledger's. Cards are written with six digits.
 const TOLERANCE: f64 = 1e-6;
@@ -18,7 +18,7 @@ const HOLDER: &str = "/metadata";
 /// Why figures cannot be written into a card.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum IntoCardError {
+pub enum MetricsInsertionError {
     /// The text is not a card, or becomes too long with the figures.
     #[error(transparent)]
     NotCard(#[from] JsonError),
@@ -31,24 +31,25 @@ pub enum IntoCardError {
 ///
 /// # Errors
 /// The text is not a card before or after the change, or its metadata is not an object.
-pub fn into_card(text: &str, figures: &Metadata) -> Result<String, IntoCardError> {
-    let card = Card::parse(text.as_bytes())?;
-    let held = match (card.at(HOLDER), locate::find(text, HOLDER)) {
+pub fn insert_metrics(text: &str, figures: &AgentMetrics) -> Result<String, MetricsInsertionError> {
+    let card = AgentCard::parse(text.as_bytes())?;
+    let held = match (card.value_at(HOLDER), locate::find(text, HOLDER)) {
         (Some(Value::Object(_)), Some(place)) => text[place.value].to_owned(),
         (None, _) => "{}".to_owned(),
-        _ => return Err(IntoCardError::NoObject),
+        _ => return Err(MetricsInsertionError::NoObject),
     };
     let figures = figures.members();
-    let metadata = figures.iter().fold(held, |held, (name, value)| with(&held, name, &value.to_string(), "\n    "));
-    let metadata = if card.at(HOLDER).is_some() { metadata } else { metadata.replacen('}', "\n  }", 1) };
-    let text = with(text, "metadata", &metadata, "\n  ");
-    Card::parse(text.as_bytes())?;
+    let metadata =
+        figures.iter().fold(held, |held, (name, value)| set_member_text(&held, name, &value.to_string(), "\n    "));
+    let metadata = if card.value_at(HOLDER).is_some() { metadata } else { metadata.replacen('}', "\n  }", 1) };
+    let text = set_member_text(text, "metadata", &metadata, "\n  ");
+    AgentCard::parse(text.as_bytes())?;
     Ok(text)
 }
 
 /// Sets a member in the text of an object. An existing value is replaced, otherwise the member is appended. `indent` is
 /// used for the new member if there is no other member to copy the indentation from.
-fn with(object: &str, name: &str, value: &str, indent: &str) -> String {
+fn set_member_text(object: &str, name: &str, value: &str, indent: &str) -> String {
     let mut text = object.to_owned();
     if let Some(place) = locate::find(object, &format!("/{name}")) {
         text.replace_range(place.value, value);
@@ -65,23 +66,23 @@ fn with(object: &str, name: &str, value: &str, indent: &str) -> String {
 }
 
 /// AE-30: reports the card's figures that the ledger refutes. A reputation is neither computed nor compared.
-pub(crate) fn compare(card: &Card, ledger: &Projection, found: &mut Findings) {
+pub(crate) fn check_ledger_claims(card: &AgentCard, ledger: &LedgerMetrics, found: &mut ReasonCollector) {
     let agent = card.text("/agent_id").unwrap_or_default();
-    let known = ledger.of(agent).map(Metadata::members);
-    for (name, claimed) in claims(card) {
+    let known = ledger.agent_metrics(agent).map(AgentMetrics::members);
+    for (name, claimed) in ledger_claims(card) {
         let figure = known.as_ref().and_then(|known| known.get(name));
-        if figure.is_some_and(|figure| agree(claimed, figure)) {
+        if figure.is_some_and(|figure| figures_agree(claimed, figure)) {
             continue;
         }
         let expected = figure.map_or_else(|| "no record of the agent in the ledger".to_owned(), Value::to_string);
-        let reason = Reason::new(Code::AePacrDiffers).expected(expected).observed(excerpt(&claimed.to_string()));
-        found.add(reason.at(format!("{HOLDER}/{name}")));
+        let reason = Reason::new(ReasonCode::AePacrDiffers).expected(expected).observed(excerpt(&claimed.to_string()));
+        found.add(reason.at_place(format!("{HOLDER}/{name}")));
     }
 }
 
 /// AE-30: reports figures that no ledger can produce.
-pub(crate) fn types(card: &Card, found: &mut Findings) {
-    for (name, claimed) in claims(card) {
+pub(crate) fn check_claim_types(card: &AgentCard, found: &mut ReasonCollector) {
+    for (name, claimed) in ledger_claims(card) {
         let (is_figure, expected) = match name {
             "pacr:interaction_count" => {
                 let is_count = |figure: f64| figure >= 0.0 && figure.fract() == 0.0;
@@ -93,37 +94,37 @@ pub(crate) fn types(card: &Card, found: &mut Findings) {
             _ => (claimed.as_f64().is_some_and(|figure| figure >= 0.0), "a number of 0 or more"),
         };
         if !is_figure {
-            let reason = Reason::new(Code::AePacrType).expected(expected).observed(excerpt(&claimed.to_string()));
-            found.add(reason.at(format!("{HOLDER}/{name}")));
+            let reason = Reason::new(ReasonCode::AePacrType).expected(expected).observed(excerpt(&claimed.to_string()));
+            found.add(reason.at_place(format!("{HOLDER}/{name}")));
         }
     }
 }
 
 /// The card's members whose figures a ledger can produce.
-fn claims(card: &Card) -> impl Iterator<Item = (&str, &Value)> {
-    let members = card.at(HOLDER).and_then(Value::as_object).into_iter().flatten();
-    members.map(|(name, value)| (name.as_str(), value)).filter(|(name, _)| is_computed(name))
+fn ledger_claims(card: &AgentCard) -> impl Iterator<Item = (&str, &Value)> {
+    let members = card.value_at(HOLDER).and_then(Value::as_object).into_iter().flatten();
+    members.map(|(name, value)| (name.as_str(), value)).filter(|(name, _)| is_ledger_metric(name))
 }
 
 /// Whether a ledger produces the figure of this member.
-pub(crate) fn is_computed(name: &str) -> bool {
-    Metadata::default().members().contains_key(name)
+pub(crate) fn is_ledger_metric(name: &str) -> bool {
+    AgentMetrics::default().members().contains_key(name)
 }
 
-fn agree(claimed: &Value, figure: &Value) -> bool {
+fn figures_agree(claimed: &Value, figure: &Value) -> bool {
     let (Some(claimed), Some(figure)) = (claimed.as_f64(), figure.as_f64()) else { return false };
     (claimed - figure).abs() <= TOLERANCE * figure.abs()
 }
 
-impl Projection {
+impl LedgerMetrics {
     /// The figures of an agent, if any of the used records involves it.
     #[must_use]
-    pub fn of(&self, agent: &str) -> Option<&Metadata> {
+    pub fn agent_metrics(&self, agent: &str) -> Option<&AgentMetrics> {
         self.agents.iter().find(|known| known.agent_id.as_str() == agent).map(|known| &known.metadata)
     }
 }
 
-impl Metadata {
+impl AgentMetrics {
     /// The figures, keyed by member name.
     #[must_use]
     pub fn members(&self) -> Map<String, Value> {
@@ -138,7 +139,7 @@ impl Metadata {
 mod tests {
     use super::*;
 
-    const FIGURES: Metadata = Metadata {
+    const FIGURES: AgentMetrics = AgentMetrics {
         interaction_count: 2,
         avg_latency_ms: 1.5,
         avg_cost_joules: 1e-20,
@@ -149,10 +150,10 @@ mod tests {
     #[test]
     fn figures_are_written_and_nothing_else_is_changed() {
         let text = "{\n  \"agent_id\": \"A\",\n  \"metadata\": {\n    \"team\": \"a\",\n    \"pacr:interaction_count\": 1\n  },\n  \"x\": 1e2\n}\n";
-        let written = into_card(text, &FIGURES).expect("a card");
+        let written = insert_metrics(text, &FIGURES).expect("a card");
         let expected = "{\n  \"agent_id\": \"A\",\n  \"metadata\": {\n    \"team\": \"a\",\n    \"pacr:interaction_count\": 2,\n    \"pacr:avg_cost_joules\": 1e-20,\n    \"pacr:avg_latency_ms\": 1.5,\n    \"pacr:critical_score\": 0.0,\n    \"pacr:influence_rank\": 0.5\n  },\n  \"x\": 1e2\n}\n";
         assert_eq!(written, expected);
-        assert_eq!(into_card(&written, &FIGURES).expect("a card"), written);
+        assert_eq!(insert_metrics(&written, &FIGURES).expect("a card"), written);
     }
 
     #[test]
@@ -162,12 +163,12 @@ mod tests {
             ("{}", "{\n  \"metadata\": {\n"),
             ("{\n \"a\": 1\n}", "{\n \"a\": 1,\n \"metadata\": {\n"),
         ] {
-            let written = into_card(text, &FIGURES).expect("a card");
+            let written = insert_metrics(text, &FIGURES).expect("a card");
             assert!(written.starts_with(start), "{written}");
-            let card = Card::parse(written.as_bytes()).expect("a card");
-            assert_eq!(card.at(HOLDER), Some(&Value::Object(FIGURES.members())));
+            let card = AgentCard::parse(written.as_bytes()).expect("a card");
+            assert_eq!(card.value_at(HOLDER), Some(&Value::Object(FIGURES.members())));
         }
-        assert!(matches!(into_card("{\"metadata\": []}", &FIGURES), Err(IntoCardError::NoObject)));
-        assert!(matches!(into_card("[]", &FIGURES), Err(IntoCardError::NotCard(_))));
+        assert!(matches!(insert_metrics("{\"metadata\": []}", &FIGURES), Err(MetricsInsertionError::NoObject)));
+        assert!(matches!(insert_metrics("[]", &FIGURES), Err(MetricsInsertionError::NotCard(_))));
     }
 }

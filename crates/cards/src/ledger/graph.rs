@@ -13,9 +13,9 @@ pub(super) const TOLERANCE: f64 = 1e-12;
 const MAX_ROUNDS: usize = 500;
 
 /// A directed graph without loops and without parallel links.
-pub(super) struct Graph(Csr<(), ()>);
+pub(super) struct DirectedGraph(Csr<(), ()>);
 
-impl Graph {
+impl DirectedGraph {
     /// The graph of the nodes `0..nodes`. `links` must be in ascending order, without duplicates.
     pub(super) fn new(nodes: usize, links: &[(u32, u32)]) -> Self {
         let mut graph = Csr::from_sorted_edges(links).expect("the links of a sorted set are sorted");
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn small_graphs_have_the_figures_of_networkx() {
         for ReferenceGraph { links, ranks, scores } in KNOWN {
-            let graph = Graph::new(ranks.len(), links);
+            let graph = DirectedGraph::new(ranks.len(), links);
             close(&graph.page_rank(), ranks);
             close(&graph.betweenness(), scores);
         }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn graphs_without_links_or_nodes_have_figures_too() {
         for nodes in [0, 1, 2, 5] {
-            let graph = Graph::new(nodes, &[]);
+            let graph = DirectedGraph::new(nodes, &[]);
             close(&graph.page_rank(), &vec![1.0 / nodes as f64; nodes]);
             close(&graph.betweenness(), &vec![0.0; nodes]);
         }
@@ -174,7 +174,7 @@ mod tests {
             links in proptest::collection::btree_set((0_u32..12, 0_u32..12), 0..60)
         ) {
             let links: Vec<_> = links.into_iter().filter(|(from, to)| from != to).collect();
-            let graph = Graph::new(12, &links);
+            let graph = DirectedGraph::new(12, &links);
             prop_assert!((graph.page_rank().iter().sum::<f64>() - 1.0).abs() < 1e-9);
             prop_assert!(graph.betweenness().iter().all(|score| (0.0..=1.0).contains(score)));
         }

@@ -9,8 +9,8 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use clresolve_core::json;
-use clresolve_core::json::{JsonError, Limits};
-use clresolve_core::text::{Foreign, excerpt};
+use clresolve_core::json::{JsonError, JsonLimits};
+use clresolve_core::text::{UntrustedText, excerpt};
 
 /// Maximum length of a line in bytes: a payload with a card of 256 KiB, in base64, fits.
 pub const MAX_LINE_BYTES: usize = 512 * 1024;
@@ -33,41 +33,41 @@ const COUNTERFACTUAL: u8 = 5;
 const MAX_POINT: f64 = 1e100;
 
 /// Many times the depth and the number of values of the published encoding.
-const LIMITS: Limits = Limits { bytes: MAX_LINE_BYTES, levels: 16, values: 256 * 1024, ..Limits::DOCUMENT };
+const LIMITS: JsonLimits = JsonLimits { bytes: MAX_LINE_BYTES, levels: 16, values: 256 * 1024, ..JsonLimits::DOCUMENT };
 
 /// An `agent_id`: 26 characters of Crockford's Base32 (AE-2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AgentId([u8; ULID_CHARACTERS]);
+pub struct AevumAgentId([u8; ULID_CHARACTERS]);
 
-impl AgentId {
+impl AevumAgentId {
     /// The identifier as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
-impl FromStr for AgentId {
-    type Err = AgentIdMalformed;
+impl FromStr for AevumAgentId {
+    type Err = AevumAgentIdError;
 
-    fn from_str(text: &str) -> Result<Self, AgentIdMalformed> {
-        let characters: [u8; ULID_CHARACTERS] = text.as_bytes().try_into().map_err(|_| AgentIdMalformed)?;
-        if characters.iter().all(|c| CROCKFORD.contains(c)) { Ok(Self(characters)) } else { Err(AgentIdMalformed) }
+    fn from_str(text: &str) -> Result<Self, AevumAgentIdError> {
+        let characters: [u8; ULID_CHARACTERS] = text.as_bytes().try_into().map_err(|_| AevumAgentIdError)?;
+        if characters.iter().all(|c| CROCKFORD.contains(c)) { Ok(Self(characters)) } else { Err(AevumAgentIdError) }
     }
 }
 
-impl fmt::Display for AgentId {
+impl fmt::Display for AevumAgentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl fmt::Debug for AgentId {
+impl fmt::Debug for AevumAgentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AgentId({self})")
     }
 }
 
-impl Serialize for AgentId {
+impl Serialize for AevumAgentId {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(self.as_str())
     }
@@ -76,13 +76,13 @@ impl Serialize for AgentId {
 /// The text is not an `agent_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an agent_id: 26 characters of 0-9 and A-Z without I, L, O and U")]
-pub struct AgentIdMalformed;
+pub struct AevumAgentIdError;
 
 /// ι: the identity of a record. Its first 48 bits are the record's time, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct RecordId(u128);
+pub(super) struct PacrRecordId(u128);
 
-impl RecordId {
+impl PacrRecordId {
     /// The record's time, in milliseconds since 1970.
     pub(super) const fn milliseconds(self) -> u64 {
         (self.0 >> 80) as u64
@@ -119,30 +119,30 @@ impl RecordId {
 
 /// The members of a record that the figures use.
 #[derive(Debug)]
-pub(super) struct Record {
-    pub(super) id: RecordId,
+pub(super) struct PacrRecord {
+    pub(super) id: PacrRecordId,
     /// Without duplicates and without the genesis sentinel, in ascending order.
-    pub(super) predecessors: Vec<RecordId>,
+    pub(super) predecessors: Vec<PacrRecordId>,
     /// Ω.time, in seconds. Greater than 0.
     pub(super) seconds: f64,
     /// Ω.energy, in joules. At least 0.
     pub(super) joules: f64,
-    pub(super) actor: Actor,
+    pub(super) actor: PacrRecordActor,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Actor {
+pub(super) enum PacrRecordActor {
     /// The agent whose `agent_id` is in the payload.
-    Agent(AgentId),
+    Agent(AevumAgentId),
     /// The payload contains no `agent_id`.
     Nobody,
     Counterfactual,
 }
 
-impl Record {
+impl PacrRecord {
     /// Parses a line. The error describes what is wrong with it.
     pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
-        let document = json::parse(line, LIMITS).map_err(|error| strictness(&error))?;
+        let document = json::parse(line, LIMITS).map_err(|error| describe_json_error(&error))?;
         let Value::Object(members) = document else { return Err("expected an object".to_owned()) };
         for name in MEMBERS {
             if members.get(name).is_none_or(Value::is_null) {
@@ -167,7 +167,7 @@ impl Record {
 }
 
 /// Describes a JSON error without its line number, which is always 1: the ledger adds its own.
-fn strictness(error: &JsonError) -> String {
+fn describe_json_error(error: &JsonError) -> String {
     if let JsonError::NotJson { column, detail, .. } = error {
         let detail = detail.split(" at line ").next().unwrap_or_default();
         return format!("column {column}: {detail}; each line of a ledger is one whole record");
@@ -176,14 +176,13 @@ fn strictness(error: &JsonError) -> String {
     detail.strip_prefix("line 1, ").unwrap_or(&detail).to_owned()
 }
 
-fn identity(value: &Value, name: &str) -> Result<RecordId, String> {
-    value
-        .as_str()
-        .and_then(RecordId::parse)
-        .ok_or_else(|| format!("{name}: expected a ULID or 32 upper-case hexadecimal digits, found {}", shown(value)))
+fn identity(value: &Value, name: &str) -> Result<PacrRecordId, String> {
+    value.as_str().and_then(PacrRecordId::parse).ok_or_else(|| {
+        format!("{name}: expected a ULID or 32 upper-case hexadecimal digits, found {}", escaped_excerpt(value))
+    })
 }
 
-fn predecessors(members: &Map<String, Value>, id: RecordId) -> Result<Vec<RecordId>, String> {
+fn predecessors(members: &Map<String, Value>, id: PacrRecordId) -> Result<Vec<PacrRecordId>, String> {
     let list = members["predecessors"].as_array().ok_or("predecessors: expected a list")?;
     let mut read = Vec::with_capacity(list.len());
     for value in list {
@@ -215,37 +214,37 @@ fn estimate(resources: &Map<String, Value>, name: &str) -> Result<f64, String> {
     }
 }
 
-fn actor(payload: &Value) -> Result<Actor, String> {
+fn actor(payload: &Value) -> Result<PacrRecordActor, String> {
     let bytes = payload.as_str().and_then(|text| STANDARD.decode(text).ok());
     let bytes = bytes.ok_or("payload: expected base64 with padding")?;
     let content = match bytes.strip_prefix(MAGIC) {
         None => &bytes[..],
         Some([kind, content @ ..]) if *kind < COUNTERFACTUAL => content,
-        Some([COUNTERFACTUAL, rest @ ..]) => return counterfactual(rest),
+        Some([COUNTERFACTUAL, rest @ ..]) => return parse_counterfactual(rest),
         Some([kind, ..]) => return Err(format!("payload: unknown kind of intervention {kind}")),
         Some([]) => return Err("payload: it ends after PACR, without a kind".to_owned()),
     };
     // Other payloads are valid but name no agent.
-    let Ok(document) = json::parse(content, Limits::CARD) else { return Ok(Actor::Nobody) };
+    let Ok(document) = json::parse(content, JsonLimits::CARD) else { return Ok(PacrRecordActor::Nobody) };
     match document.get("agent_id") {
-        None => Ok(Actor::Nobody),
+        None => Ok(PacrRecordActor::Nobody),
         Some(id) => id
             .as_str()
             .and_then(|id| id.parse().ok())
-            .map(Actor::Agent)
-            .ok_or_else(|| format!("payload: {AgentIdMalformed}, found {}", shown(id))),
+            .map(PacrRecordActor::Agent)
+            .ok_or_else(|| format!("payload: {AevumAgentIdError}, found {}", escaped_excerpt(id))),
     }
 }
 
 /// A counterfactual payload starts with the correlation of simulation and reality.
-fn counterfactual(rest: &[u8]) -> Result<Actor, String> {
+fn parse_counterfactual(rest: &[u8]) -> Result<PacrRecordActor, String> {
     let correlation = rest.first_chunk::<8>().map(|bytes| f64::from_be_bytes(*bytes));
     match correlation {
-        Some(correlation) if (0.0..=1.0).contains(&correlation) => Ok(Actor::Counterfactual),
+        Some(correlation) if (0.0..=1.0).contains(&correlation) => Ok(PacrRecordActor::Counterfactual),
         _ => Err("payload: a counterfactual record needs a correlation from 0 to 1 after its kind".to_owned()),
     }
 }
 
-fn shown(value: &Value) -> String {
-    Foreign::new(&excerpt(&value.to_string())).to_string()
+fn escaped_excerpt(value: &Value) -> String {
+    UntrustedText::new(&excerpt(&value.to_string())).to_string()
 }

@@ -9,14 +9,14 @@ use std::ops::Range;
 use jiff::{Timestamp, Unit};
 use serde_json::Value;
 
-use crate::system::{CardSystem, Rules};
+use crate::system::{CardRules, CardSystem};
 use clresolve_core::json::{JsonError, locate};
-use clresolve_core::reason::Code;
-use clresolve_verdict::card::Card;
+use clresolve_core::reason::ReasonCode;
+use clresolve_verdict::card::AgentCard;
 
 /// A fixed card.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fixed {
+pub struct FixedCard {
     /// The fixed text.
     pub text: String,
     /// The changes, one sentence each. Empty if nothing was changed.
@@ -27,18 +27,19 @@ pub struct Fixed {
 ///
 /// # Errors
 /// [`JsonError`] if the text is not a card, in which case nothing can be fixed safely.
-pub fn fix(text: &str, system: CardSystem, rules: &Rules<'_>, now: Timestamp) -> Result<Fixed, JsonError> {
-    let card = Card::parse(text.as_bytes())?;
-    let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
+pub fn fix(text: &str, system: CardSystem, rules: &CardRules<'_>, now: Timestamp) -> Result<FixedCard, JsonError> {
+    let card = AgentCard::parse(text.as_bytes())?;
+    let mut fixed = FixedCard { text: text.to_owned(), changes: Vec::new() };
     for fix in system.fixes(&card) {
         fixed.set(fix.pointer, &fix.value);
     }
     fixed.order(system.order());
-    if let Some(pointer) = system.changed_at() {
-        let stamped = fixed.stamped(pointer, now);
-        let fits = Card::parse(stamped.text.as_bytes()).is_ok_and(|card| !is_reversed(&card, system, rules));
+    if let Some(pointer) = system.change_time_pointer() {
+        let stamped = fixed.with_change_time(pointer, now);
+        let fits =
+            AgentCard::parse(stamped.text.as_bytes()).is_ok_and(|card| !has_reversed_timestamps(&card, system, rules));
         // A creation time in the future has no certain fix.
-        if fits && (!fixed.changes.is_empty() || is_reversed(&card, system, rules)) {
+        if fits && (!fixed.changes.is_empty() || has_reversed_timestamps(&card, system, rules)) {
             return Ok(stamped);
         }
     }
@@ -46,18 +47,18 @@ pub fn fix(text: &str, system: CardSystem, rules: &Rules<'_>, now: Timestamp) ->
 }
 
 /// The text with its members in the order of the system's specification. `None` if they are already in that order.
-pub fn ordered(text: &str, system: CardSystem) -> Option<String> {
-    let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
+pub fn reorder_members(text: &str, system: CardSystem) -> Option<String> {
+    let mut fixed = FixedCard { text: text.to_owned(), changes: Vec::new() };
     fixed.order(system.order());
     (!fixed.changes.is_empty()).then_some(fixed.text)
 }
 
 /// Whether the rules report that the card was changed before it was created.
-fn is_reversed(card: &Card, system: CardSystem, rules: &Rules<'_>) -> bool {
-    system.check(card, rules).iter().any(|reason| reason.code == Code::TimestampsReversed)
+fn has_reversed_timestamps(card: &AgentCard, system: CardSystem, rules: &CardRules<'_>) -> bool {
+    system.check(card, rules).iter().any(|reason| reason.code == ReasonCode::TimestampsReversed)
 }
 
-impl Fixed {
+impl FixedCard {
     /// Replaces the value at `pointer`, if there is one, with a string.
     fn set(&mut self, pointer: &str, value: &str) {
         let Some(place) = locate::find(&self.text, pointer) else { return };
@@ -94,7 +95,7 @@ impl Fixed {
     }
 
     /// The same card with `now` as the time of the last change.
-    fn stamped(&self, pointer: &str, now: Timestamp) -> Self {
+    fn with_change_time(&self, pointer: &str, now: Timestamp) -> Self {
         let mut stamped = self.clone();
         let now = now.round(Unit::Second).unwrap_or(now);
         stamped.set(pointer, &now.to_string());
@@ -111,17 +112,18 @@ fn name(member: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clresolve_verdict::profile::{DEFAULT, Profiles};
-    use clresolve_verdict::sample::good;
+    use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
+    use clresolve_verdict::sample::good_card;
 
-    fn fixed(text: &str) -> Fixed {
-        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+    fn fixed(text: &str) -> FixedCard {
+        let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
         let now = "2026-01-02T03:04:05.6Z".parse().expect("a time");
-        fix(text, CardSystem::CommandLayer, &Rules::of(&profile), now).expect("a card")
+        fix(text, CardSystem::CommandLayer, &CardRules::from_profile(&profile), now).expect("a card")
     }
 
     fn ordered() -> String {
-        let mut members: Vec<(String, Value)> = good().as_object().expect("an object").clone().into_iter().collect();
+        let mut members: Vec<(String, Value)> =
+            good_card().as_object().expect("an object").clone().into_iter().collect();
         let rank = |name: &str| CardSystem::CommandLayer.order().iter().position(|known| *known == name);
         members.sort_by_key(|(name, _)| rank(name).unwrap_or(usize::MAX));
         let lines: Vec<String> = members.iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
@@ -131,7 +133,7 @@ mod tests {
     #[test]
     fn a_card_in_order_stays_as_it_is() {
         let text = ordered();
-        assert_eq!(fixed(&text), Fixed { text: text.clone(), changes: Vec::new() });
+        assert_eq!(fixed(&text), FixedCard { text: text.clone(), changes: Vec::new() });
     }
 
     #[test]
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_change_before_the_making_is_set_to_now() {
-        let created = good()["created_at"].as_str().expect("a time").to_owned();
+        let created = good_card()["created_at"].as_str().expect("a time").to_owned();
         let text =
             ordered().replace(&format!("\"updated_at\": \"{created}\""), "\"updated_at\": \"2001-01-01T00:00:00Z\"");
         let fixed = fixed(&text);
@@ -172,14 +174,14 @@ mod tests {
 
     #[test]
     fn a_card_from_the_future_is_not_stamped_again_and_again() {
-        let created = good()["created_at"].as_str().expect("a time").to_owned();
+        let created = good_card()["created_at"].as_str().expect("a time").to_owned();
         let times = |made: &str, changed: &str| {
             let text =
                 ordered().replace(&format!("\"created_at\": \"{created}\""), &format!("\"created_at\": \"{made}\""));
             text.replace(&format!("\"updated_at\": \"{created}\""), &format!("\"updated_at\": \"{changed}\""))
         };
         let text = times("2030-01-01T00:00:00Z", "2029-01-01T00:00:00Z");
-        assert_eq!(fixed(&text), Fixed { text: text.clone(), changes: Vec::new() });
+        assert_eq!(fixed(&text), FixedCard { text: text.clone(), changes: Vec::new() });
         let valid = times("2030-01-01T00:00:00Z", "2031-01-01T00:00:00Z");
         let first = valid.lines().nth(1).expect("a member");
         let swapped =

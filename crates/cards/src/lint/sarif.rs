@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Finding, Report};
+use super::{DocumentFinding, LintReport};
 use clresolve_core::json::locate;
-use clresolve_core::reason::Code;
+use clresolve_core::reason::ReasonCode;
 use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
 
 /// One SARIF run over documents, each with its URI reference, its text and its report.
-pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r Report)>) -> Value {
+pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r LintReport)>) -> Value {
     // In the order in which the rules are listed.
     let mut rules = Vec::new();
     let mut results = Vec::new();
@@ -27,14 +27,14 @@ pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r Report
 }
 
 /// The index of the code's rule, which is listed if it is not yet.
-fn rule_index(rules: &mut Vec<Code>, code: Code) -> usize {
+fn rule_index(rules: &mut Vec<ReasonCode>, code: ReasonCode) -> usize {
     rules.iter().position(|other| *other == code).unwrap_or_else(|| {
         rules.push(code);
         rules.len() - 1
     })
 }
 
-fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Vec<Code>) -> Value {
+fn result(finding: &DocumentFinding, uri: &str, text: &str, rules: &mut Vec<ReasonCode>) -> Value {
     let mut location = json!({"physicalLocation": {"artifactLocation": {"uri": uri}}});
     if let Some(region) = region(finding, text) {
         location["physicalLocation"]["region"] = region;
@@ -51,7 +51,7 @@ fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Vec<Code>) -> Va
     })
 }
 
-fn region(finding: &Finding, text: &str) -> Option<Value> {
+fn region(finding: &DocumentFinding, text: &str) -> Option<Value> {
     let (line, column) = (finding.line?, finding.column?);
     let end = finding.span.as_ref().map_or((line, column), |span| locate::line_and_column(text, span.end));
     Some(json!({"startLine": line, "startColumn": column, "endLine": end.0, "endColumn": end.1}))
@@ -61,14 +61,14 @@ fn region(finding: &Finding, text: &str) -> Option<Value> {
 mod tests {
     use super::*;
     use crate::lint::lint;
-    use crate::system::{CardSystem, Rules};
-    use clresolve_verdict::profile::{DEFAULT, Profiles};
+    use crate::system::{CardRules, CardSystem};
+    use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 
     #[test]
     fn a_finding_has_its_rule_and_its_region() {
         let text = "{\n  \"ens\": \"A.eth\"\n}\n";
-        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
-        let report = lint(text.as_bytes(), Some(CardSystem::CommandLayer), &Rules::of(&profile));
+        let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
+        let report = lint(text.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(&profile));
         let log = sarif([("cards/a.json", text, &report)]);
         let run = &log["runs"][0];
         let result = run["results"].as_array().expect("a list").iter().find(|r| r["ruleId"] == "card-ens-mismatch");

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
-use super::message::{AGENT_CARD, Kind, Member, Presence};
+use super::message::{AGENT_CARD, ProtobufField, ProtobufFieldPresence, ProtobufFieldType};
 use clresolve_core::json::pointer;
 use clresolve_verdict::canonical;
 
@@ -25,7 +25,7 @@ const MAX_INTEGER: u64 = (1 << 53) - 1;
 /// Which members with their default value are omitted from a 1.0 card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Form {
+pub enum CanonicalCardForm {
     /// As specified: all except required and explicitly optional ones.
     Specification,
     /// Like the A2A SDKs, which also omit required and optional members that are empty (`""`, `[]`, `{}`). This applies
@@ -37,32 +37,32 @@ pub enum Form {
 /// The bytes to sign, in the form of the specification.
 ///
 /// # Errors
-/// [`NoCanonicalForm`] if other programs would parse one of its numbers differently.
-pub fn payload(card: &Value) -> Result<Vec<u8>, NoCanonicalForm> {
-    payload_in(card, Form::Specification)
+/// [`CanonicalFormError`] if other programs would parse one of its numbers differently.
+pub fn payload(card: &Value) -> Result<Vec<u8>, CanonicalFormError> {
+    payload_in(card, CanonicalCardForm::Specification)
 }
 
-fn payload_in(card: &Value, form: Form) -> Result<Vec<u8>, NoCanonicalForm> {
-    Ok(Signed::of(card)?.payload(form))
+fn payload_in(card: &Value, form: CanonicalCardForm) -> Result<Vec<u8>, CanonicalFormError> {
+    Ok(UnsignedCard::from_card(card)?.payload(form))
 }
 
 /// The bytes to sign in both forms: that of the specification, and that without empty members.
-pub(super) fn payloads(card: &Value) -> Result<[Vec<u8>; 2], NoCanonicalForm> {
-    let mut signed = Signed::of(card)?;
+pub(super) fn payloads(card: &Value) -> Result<[Vec<u8>; 2], CanonicalFormError> {
+    let mut signed = UnsignedCard::from_card(card)?;
     // The second form omits a superset of the first.
-    Ok([Form::Specification, Form::WithoutEmpty].map(|form| signed.payload(form)))
+    Ok([CanonicalCardForm::Specification, CanonicalCardForm::WithoutEmpty].map(|form| signed.payload(form)))
 }
 
 /// A card without its signatures.
-struct Signed {
+struct UnsignedCard {
     card: Value,
     is_of_1_0: bool,
 }
 
-impl Signed {
-    fn of(card: &Value) -> Result<Self, NoCanonicalForm> {
+impl UnsignedCard {
+    fn from_card(card: &Value) -> Result<Self, CanonicalFormError> {
         if let Some(place) = unsafe_integer(card) {
-            return Err(NoCanonicalForm { place });
+            return Err(CanonicalFormError { place });
         }
         let mut card = card.clone();
         let members = card.as_object_mut();
@@ -74,11 +74,11 @@ impl Signed {
     }
 
     /// The payload in this form. Omitted members are lost.
-    fn payload(&mut self, form: Form) -> Vec<u8> {
+    fn payload(&mut self, form: CanonicalCardForm) -> Vec<u8> {
         if let Some(members) = self.card.as_object_mut().filter(|_| self.is_of_1_0) {
             omit_defaults(members, AGENT_CARD, form);
         }
-        canonical::form(&self.card).expect("a JSON value has a form")
+        canonical::canonical_json(&self.card).expect("a JSON value has a form")
     }
 }
 
@@ -93,28 +93,28 @@ fn is_of_1_0(members: &Map<String, Value>) -> bool {
 /// The card contains a number whose canonical form equals that of another number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the number at {place} exceeds 2^53 - 1")]
-pub struct NoCanonicalForm {
+pub struct CanonicalFormError {
     /// JSON Pointer of the number.
     pub place: String,
 }
 
 /// Removes members that have their default value and may be omitted. Messages do not contain themselves, so the
 /// recursion ends.
-fn omit_defaults(members: &mut Map<String, Value>, message: &[Member], form: Form) {
+fn omit_defaults(members: &mut Map<String, Value>, message: &[ProtobufField], form: CanonicalCardForm) {
     members.retain(|name, value| {
         let Some(member) = message.iter().find(|member| member.name == name) else { return true };
         omit_inside(value, member.kind, form);
         match member.presence {
-            Presence::Implicit => !is_default(value, member.kind),
-            Presence::Explicit if value.is_null() => false,
-            Presence::Explicit => form == Form::Specification || !is_empty_text(value),
-            Presence::Required => form == Form::Specification || !is_empty(value),
+            ProtobufFieldPresence::Implicit => !is_default(value, member.kind),
+            ProtobufFieldPresence::Explicit if value.is_null() => false,
+            ProtobufFieldPresence::Explicit => form == CanonicalCardForm::Specification || !is_empty_text(value),
+            ProtobufFieldPresence::Required => form == CanonicalCardForm::Specification || !is_empty(value),
         }
     });
 }
 
 /// Applies [`omit_defaults`] to the messages in a value. A value of an unexpected type is unchanged.
-fn omit_inside(value: &mut Value, kind: Kind, form: Form) {
+fn omit_inside(value: &mut Value, kind: ProtobufFieldType, form: CanonicalCardForm) {
     kind.each_message(value, |value, message| {
         if let Some(members) = value.as_object_mut() {
             omit_defaults(members, message, form);
@@ -122,12 +122,12 @@ fn omit_inside(value: &mut Value, kind: Kind, form: Form) {
     });
 }
 
-fn is_default(value: &Value, kind: Kind) -> bool {
+fn is_default(value: &Value, kind: ProtobufFieldType) -> bool {
     match (kind, value) {
-        (_, Value::Null) | (Kind::Flag, Value::Bool(false)) => true,
-        (Kind::Text, Value::String(text)) => text.is_empty(),
-        (Kind::Texts | Kind::Messages(_), Value::Array(list)) => list.is_empty(),
-        (Kind::Map(_) | Kind::TextMap, Value::Object(map)) => map.is_empty(),
+        (_, Value::Null) | (ProtobufFieldType::Flag, Value::Bool(false)) => true,
+        (ProtobufFieldType::Text, Value::String(text)) => text.is_empty(),
+        (ProtobufFieldType::Texts | ProtobufFieldType::Messages(_), Value::Array(list)) => list.is_empty(),
+        (ProtobufFieldType::Map(_) | ProtobufFieldType::TextMap, Value::Object(map)) => map.is_empty(),
         _ => false,
     }
 }
@@ -155,18 +155,18 @@ fn unsafe_integer(card: &Value) -> Option<String> {
     };
     let members = card.as_object().into_iter().flatten().filter(|(name, _)| *name != SIGNATURES);
     let mut path = Vec::new();
-    let mut values = members.map(|(name, member)| (Segment::Member(name), member));
-    values
-        .any(|(segment, value)| leads_to(segment, value, &is_unsafe, &mut path))
-        .then(|| pointer::of(path.iter().map(Segment::text).collect::<Vec<_>>().iter().map(AsRef::as_ref)))
+    let mut values = members.map(|(name, member)| (CardPointerSegment::Member(name), member));
+    values.any(|(segment, value)| leads_to(segment, value, &is_unsafe, &mut path)).then(|| {
+        pointer::from_segments(path.iter().map(CardPointerSegment::text).collect::<Vec<_>>().iter().map(AsRef::as_ref))
+    })
 }
 
-enum Segment<'c> {
+enum CardPointerSegment<'c> {
     Member(&'c str),
     Item(usize),
 }
 
-impl Segment<'_> {
+impl CardPointerSegment<'_> {
     fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Member(name) => Cow::Borrowed(name),
@@ -178,19 +178,19 @@ impl Segment<'_> {
 /// Whether `value` contains an unsafe integer. If so, `path` leads to the first one. All values share one path. The
 /// card's parser limits the depth, which bounds the recursion.
 fn leads_to<'c>(
-    segment: Segment<'c>,
+    segment: CardPointerSegment<'c>,
     value: &'c Value,
     is_unsafe: &impl Fn(&Number) -> bool,
-    path: &mut Vec<Segment<'c>>,
+    path: &mut Vec<CardPointerSegment<'c>>,
 ) -> bool {
     path.push(segment);
     let found = match value {
         Value::Number(number) => is_unsafe(number),
         Value::Array(list) => {
-            list.iter().enumerate().any(|(at, item)| leads_to(Segment::Item(at), item, is_unsafe, path))
+            list.iter().enumerate().any(|(at, item)| leads_to(CardPointerSegment::Item(at), item, is_unsafe, path))
         }
         Value::Object(members) => {
-            members.iter().any(|(name, member)| leads_to(Segment::Member(name), member, is_unsafe, path))
+            members.iter().any(|(name, member)| leads_to(CardPointerSegment::Member(name), member, is_unsafe, path))
         }
         Value::Null | Value::Bool(_) | Value::String(_) => false,
     };
@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    fn text(card: &Value, form: Form) -> String {
+    fn text(card: &Value, form: CanonicalCardForm) -> String {
         String::from_utf8(payload_in(card, form).expect("it has one")).expect("UTF-8")
     }
 
@@ -227,7 +227,7 @@ mod tests {
             "{\"\\r\":2,\"1\":[56,4.5,0.002,1e-27,0],\"s\":\"\u{20ac}$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\",",
             "\"\u{20ac}\":1,\"\u{1f600}\":3,\"\u{fb33}\":4}"
         );
-        assert_eq!(text(&value, Form::Specification), expected);
+        assert_eq!(text(&value, CanonicalCardForm::Specification), expected);
     }
 
     proptest! {
@@ -241,7 +241,7 @@ mod tests {
             0..6,
         )) {
             let card: Value = members.into_iter().collect();
-            let alone = [Form::Specification, Form::WithoutEmpty].map(|form| payload_in(&card, form));
+            let alone = [CanonicalCardForm::Specification, CanonicalCardForm::WithoutEmpty].map(|form| payload_in(&card, form));
             prop_assert_eq!(payloads(&card), Ok(alone.map(|payload| payload.expect("no number is in it"))));
         }
     }
@@ -287,20 +287,23 @@ mod tests {
             let with = |members: &Value| {
                 card(|card| card.as_object_mut().unwrap().extend(members.as_object().unwrap().clone()))
             };
-            let plain = String::from_utf8(canonical::form(&with(&expected)).unwrap()).unwrap();
-            assert_eq!(text(&with(&given), Form::Specification), plain, "{given}");
+            let plain = String::from_utf8(canonical::canonical_json(&with(&expected)).unwrap()).unwrap();
+            assert_eq!(text(&with(&given), CanonicalCardForm::Specification), plain, "{given}");
         }
     }
 
     #[test]
     fn a_card_of_0_3_is_taken_as_it_is() {
         let card = json!({"url": "u", "skills": [], "capabilities": {"extensions": []}, "signatures": []});
-        assert_eq!(text(&card, Form::Specification), r#"{"capabilities":{"extensions":[]},"skills":[],"url":"u"}"#);
-        assert_eq!(text(&card, Form::WithoutEmpty), text(&card, Form::Specification));
+        assert_eq!(
+            text(&card, CanonicalCardForm::Specification),
+            r#"{"capabilities":{"extensions":[]},"skills":[],"url":"u"}"#
+        );
+        assert_eq!(text(&card, CanonicalCardForm::WithoutEmpty), text(&card, CanonicalCardForm::Specification));
         // Adding members does not make it a 1.0 card, whose members may be omitted.
         let mut grown = card.clone();
         grown["supportedInterfaces"] = json!([]);
-        for form in [Form::Specification, Form::WithoutEmpty] {
+        for form in [CanonicalCardForm::Specification, CanonicalCardForm::WithoutEmpty] {
             assert_ne!(text(&grown, form), text(&card, form));
         }
     }
@@ -313,7 +316,7 @@ mod tests {
             "securityRequirements": [{"schemes": {"k": {}}}], "securitySchemes": {"m": {"mtlsSecurityScheme": {}}},
         });
         assert_eq!(
-            text(&given, Form::WithoutEmpty),
+            text(&given, CanonicalCardForm::WithoutEmpty),
             concat!(
                 r#"{"name":"n","securityRequirements":[{"schemes":{"k":{}}}],"#,
                 r#""securitySchemes":{"m":{"mtlsSecurityScheme":{}}},"skills":[{"name":"s"}],"x":""}"#

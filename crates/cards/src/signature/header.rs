@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use serde_json::{Map, Value};
 
-use super::key::Algorithm;
-use clresolve_core::json::{Limits, parse};
-use clresolve_core::reason::{Code, Reason};
+use super::key::SignatureAlgorithm;
+use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::reason::{Reason, ReasonCode};
 
 /// Maximum length of a protected header in decoded bytes. This crate's headers have about a hundred. A certificate
 /// chain in `x5c`, which is ignored, takes a few thousand.
@@ -21,17 +21,17 @@ pub const MAX_SIGNATURE_BYTES: usize = 1024;
 const TYPES: [&str; 4] = ["jose", "jose+json", "agent-card+jws", "jwt"];
 
 /// An entry with a valid form and header.
-pub(super) struct Entry<'c> {
+pub(super) struct SignatureEntry<'c> {
     /// The protected header as written in the card. The signature covers it.
     pub(super) protected: &'c str,
     pub(super) signature: Vec<u8>,
-    pub(super) algorithm: Algorithm,
+    pub(super) algorithm: SignatureAlgorithm,
     pub(super) kid: Option<String>,
 }
 
 /// Values from the header of an entry, for reports. Untrusted text, also present for rejected entries.
 #[derive(Default)]
-pub(super) struct StatedHeader {
+pub(super) struct UntrustedSignatureHeader {
     pub(super) algorithm: Option<String>,
     pub(super) kid: Option<String>,
 }
@@ -40,20 +40,23 @@ pub(super) struct StatedHeader {
 ///
 /// # Errors
 /// The reason for the first rule that the entry violates.
-pub(super) fn read<'c>(entry: &'c Value, stated: &mut StatedHeader) -> Result<Entry<'c>, Box<Reason>> {
-    let malformed = |what: &str| Box::new(Reason::new(Code::SignatureMalformed).observed(what));
+pub(super) fn read<'c>(
+    entry: &'c Value,
+    stated: &mut UntrustedSignatureHeader,
+) -> Result<SignatureEntry<'c>, Box<Reason>> {
+    let malformed = |what: &str| Box::new(Reason::new(ReasonCode::SignatureMalformed).observed(what));
     let members = entry.as_object().ok_or_else(|| malformed("not an object"))?;
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     let protected = text("protected").ok_or_else(|| malformed("protected is missing or not a string"))?;
     let signature = text("signature").ok_or_else(|| malformed("signature is missing or not a string"))?;
     let header = header(protected)?;
     let of_header = |name: &str| header.get(name).and_then(Value::as_str).map(str::to_owned);
-    *stated = StatedHeader { algorithm: of_header("alg"), kid: of_header("kid") };
+    *stated = UntrustedSignatureHeader { algorithm: of_header("alg"), kid: of_header("kid") };
 
     check_unprotected(members, &header)?;
     let Some(name) = &stated.algorithm else { return Err(malformed("alg is missing or not a string")) };
-    let algorithm = Algorithm::from_name(name).ok_or_else(|| {
-        let reason = Reason::new(Code::SignatureAlgorithmRefused).expected("EdDSA, ES256 or RS256");
+    let algorithm = SignatureAlgorithm::from_name(name).ok_or_else(|| {
+        let reason = Reason::new(ReasonCode::SignatureAlgorithmRefused).expected("EdDSA, ES256 or RS256");
         Box::new(reason.observed(name.as_str()))
     })?;
     check_protected(&header)?;
@@ -62,14 +65,14 @@ pub(super) fn read<'c>(entry: &'c Value, stated: &mut StatedHeader) -> Result<En
     }
     let signature = decoded(signature, MAX_SIGNATURE_BYTES)
         .ok_or_else(|| malformed("signature is not base64url, or longer than any signature"))?;
-    Ok(Entry { protected, signature, algorithm, kid: stated.kid.clone() })
+    Ok(SignatureEntry { protected, signature, algorithm, kid: stated.kid.clone() })
 }
 
 fn header(protected: &str) -> Result<Map<String, Value>, Box<Reason>> {
-    let malformed = |what: String| Box::new(Reason::new(Code::SignatureMalformed).observed(what));
+    let malformed = |what: String| Box::new(Reason::new(ReasonCode::SignatureMalformed).observed(what));
     let bytes = decoded(protected, MAX_HEADER_BYTES)
         .ok_or_else(|| malformed(format!("protected is not base64url, or longer than {MAX_HEADER_BYTES} bytes")))?;
-    let limits = Limits { bytes: MAX_HEADER_BYTES, ..Limits::CARD };
+    let limits = JsonLimits { bytes: MAX_HEADER_BYTES, ..JsonLimits::CARD };
     match parse(&bytes, limits) {
         Ok(Value::Object(header)) => Ok(header),
         Ok(_) => Err(malformed("the protected header is not an object".to_owned())),
@@ -91,11 +94,11 @@ fn decoded(text: &str, most: usize) -> Option<Vec<u8>> {
 fn check_unprotected(entry: &Map<String, Value>, protected: &Map<String, Value>) -> Result<(), Box<Reason>> {
     let Some(header) = entry.get("header") else { return Ok(()) };
     let Some(header) = header.as_object() else {
-        return Err(Box::new(Reason::new(Code::SignatureMalformed).observed("header is not an object")));
+        return Err(Box::new(Reason::new(ReasonCode::SignatureMalformed).observed("header is not an object")));
     };
     if let Some(name) = header.keys().find(|name| protected.contains_key(*name)) {
         let both = format!("{name} is in both headers");
-        return Err(Box::new(Reason::new(Code::SignatureMalformed).observed(both)));
+        return Err(Box::new(Reason::new(ReasonCode::SignatureMalformed).observed(both)));
     }
     refuse_members(header)
 }
@@ -108,7 +111,7 @@ fn check_protected(header: &Map<String, Value>) -> Result<(), Box<Reason>> {
         return Ok(());
     }
     let observed = typ.as_str().map_or_else(|| "typ is not a string".to_owned(), |typ| format!("typ: {typ}"));
-    Err(Box::new(Reason::new(Code::SignatureHeaderRefused).expected("typ: JOSE").observed(observed)))
+    Err(Box::new(Reason::new(ReasonCode::SignatureHeaderRefused).expected("typ: JOSE").observed(observed)))
 }
 
 /// Rejects members that change how a signature is verified. `b64` (RFC 7797) is rejected with any value: a card's
@@ -118,7 +121,7 @@ fn refuse_members(header: &Map<String, Value>) -> Result<(), Box<Reason>> {
         .into_iter()
         .find(|name| header.contains_key(*name) && !clresolve_core::mutant!("critical-members-are-ignored"))
     {
-        Some(name) => Err(Box::new(Reason::new(Code::SignatureHeaderRefused).observed(name))),
+        Some(name) => Err(Box::new(Reason::new(ReasonCode::SignatureHeaderRefused).observed(name))),
         None => Ok(()),
     }
 }

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::error::CardSignError;
 use clresolve_core::digest::Digest;
-use clresolve_jose::{ED25519_ALGORITHMS, KeyError};
+use clresolve_jose::{ED25519_ALGORITHMS, Ed25519KeyError};
 
 const P256_BYTES: usize = 32;
 
@@ -34,7 +34,7 @@ const RSA_EXPONENT: [u8; 3] = [1, 0, 1];
 
 /// The accepted algorithms. `none` and algorithms with a shared secret are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Algorithm {
+pub enum SignatureAlgorithm {
     /// Ed25519 (RFC 8037).
     #[serde(rename = "EdDSA")]
     EdDsa,
@@ -46,7 +46,7 @@ pub enum Algorithm {
     Rs256,
 }
 
-impl Algorithm {
+impl SignatureAlgorithm {
     /// Every algorithm.
     pub const ALL: [Self; 3] = [Self::EdDsa, Self::Es256, Self::Rs256];
 
@@ -71,7 +71,7 @@ impl Algorithm {
 /// A private key that signs cards.
 pub trait CardSigner {
     /// The header's `alg`.
-    fn algorithm(&self) -> Algorithm;
+    fn algorithm(&self) -> SignatureAlgorithm;
 
     /// The header's `kid`.
     fn key_id(&self) -> &str;
@@ -88,7 +88,7 @@ pub trait CardSigner {
     fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError>;
 }
 
-impl fmt::Display for Algorithm {
+impl fmt::Display for SignatureAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -96,46 +96,49 @@ impl fmt::Display for Algorithm {
 
 /// A public key of a root, and the identifiers by which a signature may refer to it.
 #[derive(Clone)]
-pub(super) struct PublicKey {
+pub(super) struct TrustRootKey {
     /// Accepted values of `kid`. If empty, the root does not name the key, and any value is accepted.
     names: Vec<String>,
-    material: Material,
+    material: PublicKeyMaterial,
 }
 
 #[derive(Clone)]
-enum Material {
+enum PublicKeyMaterial {
     Usable {
-        algorithm: Algorithm,
-        verifier: Box<Verifier>,
+        algorithm: SignatureAlgorithm,
+        verifier: Box<SignatureVerifier>,
         thumbprint: String,
     },
-    Weak(Algorithm),
+    Weak(SignatureAlgorithm),
     /// A key of another type, or for another use.
     Other,
 }
 
 #[derive(Clone)]
-enum Verifier {
-    Ed25519(clresolve_jose::PublicKey),
+enum SignatureVerifier {
+    Ed25519(clresolve_jose::Ed25519PublicKey),
     AwsLc(ParsedPublicKey),
 }
 
 /// Whether a key matches a signature's algorithm.
-pub(super) enum Fit<'k> {
+pub(super) enum KeyAlgorithmMatch<'k> {
     /// The key matches and is usable.
-    Usable(&'k PublicKey),
+    Usable(&'k TrustRootKey),
     /// The key matches, but is weak.
     Weak,
     /// The key is of another type.
     Unfit,
 }
 
-impl PublicKey {
+impl TrustRootKey {
     /// An Ed25519 key with these identifiers.
-    pub(super) fn ed25519(key: clresolve_jose::PublicKey, names: Vec<String>) -> Self {
+    pub(super) fn ed25519(key: clresolve_jose::Ed25519PublicKey, names: Vec<String>) -> Self {
         let thumbprint = key.id().to_owned();
-        let verifier = Box::new(Verifier::Ed25519(key));
-        Self { names, material: Material::Usable { algorithm: Algorithm::EdDsa, verifier, thumbprint } }
+        let verifier = Box::new(SignatureVerifier::Ed25519(key));
+        Self {
+            names,
+            material: PublicKeyMaterial::Usable { algorithm: SignatureAlgorithm::EdDsa, verifier, thumbprint },
+        }
     }
 
     /// Parses the key of a JSON Web Key, with its `kid` and the identifiers `further`. An unusable key is kept too, so
@@ -143,86 +146,86 @@ impl PublicKey {
     ///
     /// # Errors
     /// The key is a private key, or a member is missing or not base64url.
-    pub(super) fn from_jwk(jwk: &Value, further: Vec<String>) -> Result<Self, KeyError> {
+    pub(super) fn from_jwk(jwk: &Value, further: Vec<String>) -> Result<Self, Ed25519KeyError> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         let mut names = further;
         names.extend(text("kid").map(str::to_owned));
         let algorithm = match (text("kty"), text("crv")) {
-            (Some("OKP"), Some("Ed25519")) => Algorithm::EdDsa,
-            (Some("EC"), Some("P-256")) => Algorithm::Es256,
-            (Some("RSA"), _) => Algorithm::Rs256,
-            _ => return Ok(Self { names, material: Material::Other }),
+            (Some("OKP"), Some("Ed25519")) => SignatureAlgorithm::EdDsa,
+            (Some("EC"), Some("P-256")) => SignatureAlgorithm::Es256,
+            (Some("RSA"), _) => SignatureAlgorithm::Rs256,
+            _ => return Ok(Self { names, material: PublicKeyMaterial::Other }),
         };
         if jwk.get("d").is_some() {
-            return Err(KeyError::Private);
+            return Err(Ed25519KeyError::Private);
         }
-        if !permits(jwk, algorithm) {
-            return Ok(Self { names, material: Material::Other });
+        if !permits_algorithm(jwk, algorithm) {
+            return Ok(Self { names, material: PublicKeyMaterial::Other });
         }
         let material = match algorithm {
-            Algorithm::EdDsa => ed25519(text("x").unwrap_or_default())?,
-            Algorithm::Es256 => p256(&bytes(jwk, "x")?, &bytes(jwk, "y")?)?,
-            Algorithm::Rs256 => rsa(&bytes(jwk, "n")?, &bytes(jwk, "e")?),
+            SignatureAlgorithm::EdDsa => ed25519(text("x").unwrap_or_default())?,
+            SignatureAlgorithm::Es256 => p256(&bytes(jwk, "x")?, &bytes(jwk, "y")?)?,
+            SignatureAlgorithm::Rs256 => rsa(&bytes(jwk, "n")?, &bytes(jwk, "e")?),
         };
         Ok(Self { names, material })
     }
 
     /// Whether a signature with this `kid` may have been made by this key.
-    pub(super) fn answers_to(&self, kid: Option<&str>) -> bool {
+    pub(super) fn matches_key_id(&self, kid: Option<&str>) -> bool {
         let Some(kid) = kid else { return true };
-        let is_thumbprint = matches!(&self.material, Material::Usable { thumbprint, .. } if thumbprint == kid);
+        let is_thumbprint = matches!(&self.material, PublicKeyMaterial::Usable { thumbprint, .. } if thumbprint == kid);
         self.names.is_empty() || is_thumbprint || self.names.iter().any(|name| name == kid)
     }
 
     /// Whether the key can verify signatures.
     pub(super) const fn is_usable(&self) -> bool {
-        matches!(self.material, Material::Usable { .. })
+        matches!(self.material, PublicKeyMaterial::Usable { .. })
     }
 
-    pub(super) fn fit(&self, wanted: Algorithm) -> Fit<'_> {
+    pub(super) fn match_algorithm(&self, wanted: SignatureAlgorithm) -> KeyAlgorithmMatch<'_> {
         match &self.material {
-            Material::Usable { algorithm, .. } if *algorithm == wanted => Fit::Usable(self),
-            Material::Weak(algorithm) if *algorithm == wanted => Fit::Weak,
-            _ => Fit::Unfit,
+            PublicKeyMaterial::Usable { algorithm, .. } if *algorithm == wanted => KeyAlgorithmMatch::Usable(self),
+            PublicKeyMaterial::Weak(algorithm) if *algorithm == wanted => KeyAlgorithmMatch::Weak,
+            _ => KeyAlgorithmMatch::Unfit,
         }
     }
 
     /// RFC 7638 thumbprint. Empty for an unusable key.
     pub(super) fn thumbprint(&self) -> &str {
         match &self.material {
-            Material::Usable { thumbprint, .. } => thumbprint,
-            Material::Weak(_) | Material::Other => "",
+            PublicKeyMaterial::Usable { thumbprint, .. } => thumbprint,
+            PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => "",
         }
     }
 
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.material {
-            Material::Usable { verifier, .. } => match &**verifier {
-                Verifier::Ed25519(_) if clresolve_core::mutant!("card-signature-unchecked") => true,
-                Verifier::Ed25519(key) => key.has_signed(message, signature),
-                Verifier::AwsLc(key) => key.verify_sig(message, signature).is_ok(),
+            PublicKeyMaterial::Usable { verifier, .. } => match &**verifier {
+                SignatureVerifier::Ed25519(_) if clresolve_core::mutant!("card-signature-unchecked") => true,
+                SignatureVerifier::Ed25519(key) => key.has_signed(message, signature),
+                SignatureVerifier::AwsLc(key) => key.verify_sig(message, signature).is_ok(),
             },
-            Material::Weak(_) | Material::Other => false,
+            PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => false,
         }
     }
 }
 
-impl fmt::Debug for PublicKey {
+impl fmt::Debug for TrustRootKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublicKey").field("names", &self.names).field("thumbprint", &self.thumbprint()).finish()
+        f.debug_struct("TrustRootKey").field("names", &self.names).field("thumbprint", &self.thumbprint()).finish()
     }
 }
 
 /// Whether `use`, `key_ops` and `alg` of a key, if present, allow it to verify signatures of this algorithm.
-fn permits(jwk: &Value, algorithm: Algorithm) -> bool {
+fn permits_algorithm(jwk: &Value, algorithm: SignatureAlgorithm) -> bool {
     let is = |member: &str, allowed: &[&str]| {
         jwk.get(member).is_none_or(|value| value.as_str().is_some_and(|value| allowed.contains(&value)))
     };
     let names: &[&str] = match algorithm {
         // RFC 9864 defines a separate name for the same algorithm.
-        Algorithm::EdDsa => &ED25519_ALGORITHMS,
-        Algorithm::Es256 => &["ES256"],
-        Algorithm::Rs256 => &["RS256"],
+        SignatureAlgorithm::EdDsa => &ED25519_ALGORITHMS,
+        SignatureAlgorithm::Es256 => &["ES256"],
+        SignatureAlgorithm::Rs256 => &["RS256"],
     };
     let verifies = |operations: &Value| {
         operations.as_array().is_some_and(|list| list.iter().any(|operation| operation == "verify"))
@@ -230,49 +233,53 @@ fn permits(jwk: &Value, algorithm: Algorithm) -> bool {
     is("use", &["sig"]) && is("alg", names) && jwk.get("key_ops").is_none_or(verifies)
 }
 
-fn bytes(jwk: &Value, member: &str) -> Result<Vec<u8>, KeyError> {
+fn bytes(jwk: &Value, member: &str) -> Result<Vec<u8>, Ed25519KeyError> {
     let text = jwk.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
-    text.and_then(|text| BASE64URL.decode(text).ok()).ok_or(KeyError::NotJwk)
+    text.and_then(|text| BASE64URL.decode(text).ok()).ok_or(Ed25519KeyError::NotJwk)
 }
 
-fn ed25519(x: &str) -> Result<Material, KeyError> {
-    match clresolve_jose::PublicKey::from_x(x) {
+fn ed25519(x: &str) -> Result<PublicKeyMaterial, Ed25519KeyError> {
+    match clresolve_jose::Ed25519PublicKey::from_jwk_x(x) {
         Ok(key) => {
             let thumbprint = key.id().to_owned();
-            let verifier = Box::new(Verifier::Ed25519(key));
-            Ok(Material::Usable { algorithm: Algorithm::EdDsa, verifier, thumbprint })
+            let verifier = Box::new(SignatureVerifier::Ed25519(key));
+            Ok(PublicKeyMaterial::Usable { algorithm: SignatureAlgorithm::EdDsa, verifier, thumbprint })
         }
-        Err(KeyError::Weak) => Ok(Material::Weak(Algorithm::EdDsa)),
+        Err(Ed25519KeyError::Weak) => Ok(PublicKeyMaterial::Weak(SignatureAlgorithm::EdDsa)),
         Err(error) => Err(error),
     }
 }
 
-fn p256(x: &[u8], y: &[u8]) -> Result<Material, KeyError> {
+fn p256(x: &[u8], y: &[u8]) -> Result<PublicKeyMaterial, Ed25519KeyError> {
     if x.len() != P256_BYTES || y.len() != P256_BYTES {
-        return Err(KeyError::NotJwk);
+        return Err(Ed25519KeyError::NotJwk);
     }
     let point = [&[UNCOMPRESSED], x, y].concat();
     let Ok(key) = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point) else {
-        return Ok(Material::Weak(Algorithm::Es256));
+        return Ok(PublicKeyMaterial::Weak(SignatureAlgorithm::Es256));
     };
     let thumbprint = p256_thumbprint(x, y);
-    Ok(Material::Usable { algorithm: Algorithm::Es256, verifier: Box::new(Verifier::AwsLc(key)), thumbprint })
+    Ok(PublicKeyMaterial::Usable {
+        algorithm: SignatureAlgorithm::Es256,
+        verifier: Box::new(SignatureVerifier::AwsLc(key)),
+        thumbprint,
+    })
 }
 
-fn rsa(n: &[u8], e: &[u8]) -> Material {
+fn rsa(n: &[u8], e: &[u8]) -> PublicKeyMaterial {
     let (n, e) = (without_zeros(n), without_zeros(e));
     let bits = n.first().map_or(0, |first| n.len() * 8 - first.leading_zeros() as usize);
     let is_usual = RSA_BITS.contains(&bits) && e == RSA_EXPONENT;
     if !is_usual && !clresolve_core::mutant!("rsa-keys-of-any-size") {
-        return Material::Weak(Algorithm::Rs256);
+        return PublicKeyMaterial::Weak(SignatureAlgorithm::Rs256);
     }
     match (rsa::PublicKeyComponents { n, e }).to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256) {
-        Ok(key) => Material::Usable {
-            algorithm: Algorithm::Rs256,
-            verifier: Box::new(Verifier::AwsLc(key)),
+        Ok(key) => PublicKeyMaterial::Usable {
+            algorithm: SignatureAlgorithm::Rs256,
+            verifier: Box::new(SignatureVerifier::AwsLc(key)),
             thumbprint: rsa_thumbprint(n, e),
         },
-        Err(_) => Material::Weak(Algorithm::Rs256),
+        Err(_) => PublicKeyMaterial::Weak(SignatureAlgorithm::Rs256),
     }
 }
 
@@ -284,58 +291,58 @@ fn without_zeros(bytes: &[u8]) -> &[u8] {
 /// RFC 7638: the required members, sorted by name, without whitespace.
 fn p256_thumbprint(x: &[u8], y: &[u8]) -> String {
     let (x, y) = (BASE64URL.encode(x), BASE64URL.encode(y));
-    hashed(&format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#))
+    sha256_base64url(&format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#))
 }
 
 fn rsa_thumbprint(n: &[u8], e: &[u8]) -> String {
     let (n, e) = (BASE64URL.encode(n), BASE64URL.encode(e));
-    hashed(&format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#))
+    sha256_base64url(&format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#))
 }
 
-fn hashed(canonical: &str) -> String {
-    BASE64URL.encode(Digest::of(canonical.as_bytes()).as_bytes())
+fn sha256_base64url(canonical: &str) -> String {
+    BASE64URL.encode(Digest::compute(canonical.as_bytes()).as_bytes())
 }
 
 /// A private key that signs cards. It is never printed.
-pub struct CardKey {
-    secret: Secret,
+pub struct CardSigningKey {
+    secret: CardSecretKey,
     kid: String,
     jku: Option<String>,
 }
 
-enum Secret {
-    Ed25519(Box<clresolve_jose::SigningKey>),
+enum CardSecretKey {
+    Ed25519(Box<clresolve_jose::Ed25519SigningKey>),
     P256(Box<EcdsaKeyPair>),
     Rsa(Box<rsa::KeyPair>),
 }
 
-impl CardKey {
+impl CardSigningKey {
     /// Parses PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 4096 bits. The key's `kid` is its RFC 7638 thumbprint.
     ///
     /// # Errors
-    /// [`KeyError::NotCardKey`] for anything else. The error contains nothing of the input.
-    pub fn from_pem(text: &str) -> Result<Self, KeyError> {
-        if let Ok(key) = clresolve_jose::SigningKey::from_pem(text) {
+    /// [`Ed25519KeyError::NotCardKey`] for anything else. The error contains nothing of the input.
+    pub fn from_pem(text: &str) -> Result<Self, Ed25519KeyError> {
+        if let Ok(key) = clresolve_jose::Ed25519SigningKey::from_pem(text) {
             return Ok(Self::from(key));
         }
-        let (label, der) = pem::decode_vec(text.as_bytes()).map_err(|_| KeyError::NotCardKey)?;
+        let (label, der) = pem::decode_vec(text.as_bytes()).map_err(|_| Ed25519KeyError::NotCardKey)?;
         let der = Zeroizing::new(der);
         if label != "PRIVATE KEY" {
-            return Err(KeyError::NotCardKey);
+            return Err(Ed25519KeyError::NotCardKey);
         }
         if let Ok(pair) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der) {
             let (x, y) = coordinates(&pair);
             let kid = p256_thumbprint(x, y);
-            return Ok(Self { secret: Secret::P256(Box::new(pair)), kid, jku: None });
+            return Ok(Self { secret: CardSecretKey::P256(Box::new(pair)), kid, jku: None });
         }
-        let pair = rsa::KeyPair::from_pkcs8(&der).map_err(|_| KeyError::NotCardKey)?;
+        let pair = rsa::KeyPair::from_pkcs8(&der).map_err(|_| Ed25519KeyError::NotCardKey)?;
         let public = pair.public_key();
         let (n, e) = (public.modulus(), public.exponent());
         match rsa(n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero()) {
-            Material::Usable { thumbprint: kid, .. } => {
-                Ok(Self { secret: Secret::Rsa(Box::new(pair)), kid, jku: None })
+            PublicKeyMaterial::Usable { thumbprint: kid, .. } => {
+                Ok(Self { secret: CardSecretKey::Rsa(Box::new(pair)), kid, jku: None })
             }
-            Material::Weak(_) | Material::Other => Err(KeyError::NotCardKey),
+            PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => Err(Ed25519KeyError::NotCardKey),
         }
     }
 
@@ -343,31 +350,31 @@ impl CardKey {
     pub fn public_jwk(&self) -> Value {
         let encode = |bytes: &[u8]| BASE64URL.encode(bytes);
         match &self.secret {
-            Secret::Ed25519(key) => key.public().to_jwk(),
-            Secret::P256(pair) => {
+            CardSecretKey::Ed25519(key) => key.public_key().to_jwk(),
+            CardSecretKey::P256(pair) => {
                 let (x, y) = coordinates(pair);
                 json!({"kty": "EC", "crv": "P-256", "x": encode(x), "y": encode(y), "kid": self.kid, "use": "sig",
-                    "alg": Algorithm::Es256})
+                    "alg": SignatureAlgorithm::Es256})
             }
-            Secret::Rsa(pair) => {
+            CardSecretKey::Rsa(pair) => {
                 let (n, e) = (pair.public_key().modulus(), pair.public_key().exponent());
                 let (n, e) = (n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero());
                 json!({"kty": "RSA", "n": encode(n), "e": encode(e), "kid": self.kid, "use": "sig",
-                    "alg": Algorithm::Rs256})
+                    "alg": SignatureAlgorithm::Rs256})
             }
         }
     }
 
     /// The same key with another `kid`, as listed in the verifier's root.
     #[must_use]
-    pub fn named(mut self, kid: impl Into<String>) -> Self {
+    pub fn with_key_id(mut self, kid: impl Into<String>) -> Self {
         self.kid = kid.into();
         self
     }
 
     /// Adds the URL of the key set to the header, for verifiers that use it. clresolve never does.
     #[must_use]
-    pub fn at(mut self, jku: impl Into<String>) -> Self {
+    pub fn with_key_set_url(mut self, jku: impl Into<String>) -> Self {
         self.jku = Some(jku.into());
         self
     }
@@ -378,25 +385,28 @@ fn coordinates(pair: &EcdsaKeyPair) -> (&[u8], &[u8]) {
     pair.public_key().as_ref()[1..].split_at(P256_BYTES)
 }
 
-impl From<clresolve_jose::SigningKey> for CardKey {
-    fn from(key: clresolve_jose::SigningKey) -> Self {
-        let kid = key.public().id().to_owned();
-        Self { secret: Secret::Ed25519(Box::new(key)), kid, jku: None }
+impl From<clresolve_jose::Ed25519SigningKey> for CardSigningKey {
+    fn from(key: clresolve_jose::Ed25519SigningKey) -> Self {
+        let kid = key.public_key().id().to_owned();
+        Self { secret: CardSecretKey::Ed25519(Box::new(key)), kid, jku: None }
     }
 }
 
-impl fmt::Debug for CardKey {
+impl fmt::Debug for CardSigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CardKey").field("algorithm", &self.algorithm()).field("kid", &self.kid).finish_non_exhaustive()
+        f.debug_struct("CardSigningKey")
+            .field("algorithm", &self.algorithm())
+            .field("kid", &self.kid)
+            .finish_non_exhaustive()
     }
 }
 
-impl CardSigner for CardKey {
-    fn algorithm(&self) -> Algorithm {
+impl CardSigner for CardSigningKey {
+    fn algorithm(&self) -> SignatureAlgorithm {
         match self.secret {
-            Secret::Ed25519(_) => Algorithm::EdDsa,
-            Secret::P256(_) => Algorithm::Es256,
-            Secret::Rsa(_) => Algorithm::Rs256,
+            CardSecretKey::Ed25519(_) => SignatureAlgorithm::EdDsa,
+            CardSecretKey::P256(_) => SignatureAlgorithm::Es256,
+            CardSecretKey::Rsa(_) => SignatureAlgorithm::Rs256,
         }
     }
 
@@ -411,9 +421,11 @@ impl CardSigner for CardKey {
     fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError> {
         let failed = |_| CardSignError::Library;
         match &self.secret {
-            Secret::Ed25519(key) => Ok(key.sign(message).to_vec()),
-            Secret::P256(pair) => Ok(pair.sign(&SystemRandom::new(), message).map_err(failed)?.as_ref().to_vec()),
-            Secret::Rsa(pair) => {
+            CardSecretKey::Ed25519(key) => Ok(key.sign(message).to_vec()),
+            CardSecretKey::P256(pair) => {
+                Ok(pair.sign(&SystemRandom::new(), message).map_err(failed)?.as_ref().to_vec())
+            }
+            CardSecretKey::Rsa(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
                 pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message, &mut signature).map_err(failed)?;
                 Ok(signature)
@@ -422,13 +434,13 @@ impl CardSigner for CardKey {
     }
 }
 
-impl CardSigner for clresolve_jose::SigningKey {
-    fn algorithm(&self) -> Algorithm {
-        Algorithm::EdDsa
+impl CardSigner for clresolve_jose::Ed25519SigningKey {
+    fn algorithm(&self) -> SignatureAlgorithm {
+        SignatureAlgorithm::EdDsa
     }
 
     fn key_id(&self) -> &str {
-        self.public().id()
+        self.public_key().id()
     }
 
     fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError> {
@@ -443,10 +455,10 @@ mod tests {
     #[test]
     fn ed25519_has_two_names_and_no_other_spelling() {
         for name in ["EdDSA", "Ed25519"] {
-            assert_eq!(Algorithm::from_name(name), Some(Algorithm::EdDsa), "{name}");
+            assert_eq!(SignatureAlgorithm::from_name(name), Some(SignatureAlgorithm::EdDsa), "{name}");
         }
         for name in ["ed25519", "EDDSA", "Ed448", "none", "HS256"] {
-            assert_eq!(Algorithm::from_name(name), None, "{name}");
+            assert_eq!(SignatureAlgorithm::from_name(name), None, "{name}");
         }
     }
 }

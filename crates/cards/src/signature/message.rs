@@ -2,22 +2,22 @@
 //! its default value is significant.
 //!
 //! From `specification/a2a.proto` of A2A 1.0.1 (commit 3303592588e388e62e0f69f701af531d2f4e3991), which is normative
-//! from 1.0 on. `field_behavior = REQUIRED` maps to [`Presence::Required`]. `optional`, a `oneof` and every singular
-//! message map to [`Presence::Explicit`]. Everything else maps to [`Presence::Implicit`]. Names are those of the JSON
-//! form.
+//! from 1.0 on. `field_behavior = REQUIRED` maps to [`ProtobufFieldPresence::Required`]. `optional`, a `oneof` and
+//! every singular message map to [`ProtobufFieldPresence::Explicit`]. Everything else maps to
+//! [`ProtobufFieldPresence::Implicit`]. Names are those of the JSON form.
 
 use serde_json::Value;
 
-use Kind::{Any, Flag, Map, Message, Messages, Text, TextMap, Texts};
-use Presence::{Explicit, Implicit, Required};
+use ProtobufFieldPresence::{Explicit, Implicit, Required};
+use ProtobufFieldType::{Any, Flag, Map, Message, Messages, Text, TextMap, Texts};
 
-pub(crate) struct Member {
+pub(crate) struct ProtobufField {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    pub(crate) presence: Presence,
+    pub(crate) kind: ProtobufFieldType,
+    pub(crate) presence: ProtobufFieldPresence,
 }
 
-impl Member {
+impl ProtobufField {
     /// The member's name in the message definition, from which its JSON name is derived.
     pub(crate) fn snake_case(&self) -> String {
         let mut name = String::new();
@@ -32,22 +32,22 @@ impl Member {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum ProtobufFieldType {
     /// `google.protobuf.Struct`: any value, of which nothing is omitted.
     Any,
     Flag,
     /// A map from names to messages.
-    Map(&'static [Member]),
-    Message(&'static [Member]),
-    Messages(&'static [Member]),
+    Map(&'static [ProtobufField]),
+    Message(&'static [ProtobufField]),
+    Messages(&'static [ProtobufField]),
     Text,
     TextMap,
     Texts,
 }
 
-impl Kind {
+impl ProtobufFieldType {
     /// Calls `apply` for each message in a value of this type. A value of another type contains none.
-    pub(super) fn each_message(self, value: &mut Value, mut apply: impl FnMut(&mut Value, &'static [Member])) {
+    pub(super) fn each_message(self, value: &mut Value, mut apply: impl FnMut(&mut Value, &'static [ProtobufField])) {
         match self {
             Message(message) => apply(value, message),
             Messages(message) => value.as_array_mut().into_iter().flatten().for_each(|item| apply(item, message)),
@@ -61,7 +61,7 @@ impl Kind {
 
 /// Whether a member with its default value is significant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Presence {
+pub(crate) enum ProtobufFieldPresence {
     /// Significant: its presence has a meaning.
     Explicit,
     /// Insignificant: equivalent to an absent member.
@@ -70,8 +70,8 @@ pub(crate) enum Presence {
     Required,
 }
 
-const fn member(name: &'static str, kind: Kind, presence: Presence) -> Member {
-    Member { name, kind, presence }
+const fn member(name: &'static str, kind: ProtobufFieldType, presence: ProtobufFieldPresence) -> ProtobufField {
+    ProtobufField { name, kind, presence }
 }
 
 /// Removes members that are `null`, since the JSON form of protocol buffers treats them as absent. Entries of lists and
@@ -83,7 +83,7 @@ pub(crate) fn without_nulls(card: &Value) -> Value {
 }
 
 /// Messages do not contain themselves, so the recursion ends at any depth of the value.
-fn drop_nulls(value: &mut Value, message: &'static [Member]) {
+fn drop_nulls(value: &mut Value, message: &'static [ProtobufField]) {
     let Some(members) = value.as_object_mut() else { return };
     members.retain(|name, value| {
         let Some(member) = message.iter().find(|member| member.name == name) else { return true };
@@ -92,7 +92,7 @@ fn drop_nulls(value: &mut Value, message: &'static [Member]) {
     });
 }
 
-pub(crate) static AGENT_CARD: &[Member] = &[
+pub(crate) static AGENT_CARD: &[ProtobufField] = &[
     member("name", Text, Required),
     member("description", Text, Required),
     member("supportedInterfaces", Messages(AGENT_INTERFACE), Required),
@@ -109,33 +109,33 @@ pub(crate) static AGENT_CARD: &[Member] = &[
     member("iconUrl", Text, Explicit),
 ];
 
-static AGENT_CARD_SIGNATURE: &[Member] =
+static AGENT_CARD_SIGNATURE: &[ProtobufField] =
     &[member("protected", Text, Required), member("signature", Text, Required), member("header", Any, Explicit)];
 
-static AGENT_INTERFACE: &[Member] = &[
+static AGENT_INTERFACE: &[ProtobufField] = &[
     member("url", Text, Required),
     member("protocolBinding", Text, Required),
     member("tenant", Text, Implicit),
     member("protocolVersion", Text, Required),
 ];
 
-static AGENT_PROVIDER: &[Member] = &[member("url", Text, Required), member("organization", Text, Required)];
+static AGENT_PROVIDER: &[ProtobufField] = &[member("url", Text, Required), member("organization", Text, Required)];
 
-static AGENT_CAPABILITIES: &[Member] = &[
+static AGENT_CAPABILITIES: &[ProtobufField] = &[
     member("streaming", Flag, Explicit),
     member("pushNotifications", Flag, Explicit),
     member("extensions", Messages(AGENT_EXTENSION), Implicit),
     member("extendedAgentCard", Flag, Explicit),
 ];
 
-static AGENT_EXTENSION: &[Member] = &[
+static AGENT_EXTENSION: &[ProtobufField] = &[
     member("uri", Text, Implicit),
     member("description", Text, Implicit),
     member("required", Flag, Implicit),
     member("params", Any, Explicit),
 ];
 
-static AGENT_SKILL: &[Member] = &[
+static AGENT_SKILL: &[ProtobufField] = &[
     member("id", Text, Required),
     member("name", Text, Required),
     member("description", Text, Required),
@@ -146,11 +146,11 @@ static AGENT_SKILL: &[Member] = &[
     member("securityRequirements", Messages(SECURITY_REQUIREMENT), Implicit),
 ];
 
-static SECURITY_REQUIREMENT: &[Member] = &[member("schemes", Map(STRING_LIST), Implicit)];
+static SECURITY_REQUIREMENT: &[ProtobufField] = &[member("schemes", Map(STRING_LIST), Implicit)];
 
-static STRING_LIST: &[Member] = &[member("list", Texts, Implicit)];
+static STRING_LIST: &[ProtobufField] = &[member("list", Texts, Implicit)];
 
-pub(crate) static SECURITY_SCHEME: &[Member] = &[
+pub(crate) static SECURITY_SCHEME: &[ProtobufField] = &[
     member("apiKeySecurityScheme", Message(API_KEY), Explicit),
     member("httpAuthSecurityScheme", Message(HTTP_AUTH), Explicit),
     member("oauth2SecurityScheme", Message(OAUTH2), Explicit),
@@ -158,24 +158,24 @@ pub(crate) static SECURITY_SCHEME: &[Member] = &[
     member("mtlsSecurityScheme", Message(MUTUAL_TLS), Explicit),
 ];
 
-static API_KEY: &[Member] =
+static API_KEY: &[ProtobufField] =
     &[member("description", Text, Implicit), member("location", Text, Required), member("name", Text, Required)];
 
-static HTTP_AUTH: &[Member] =
+static HTTP_AUTH: &[ProtobufField] =
     &[member("description", Text, Implicit), member("scheme", Text, Required), member("bearerFormat", Text, Implicit)];
 
-static OAUTH2: &[Member] = &[
+static OAUTH2: &[ProtobufField] = &[
     member("description", Text, Implicit),
     member("flows", Message(OAUTH_FLOWS), Required),
     member("oauth2MetadataUrl", Text, Implicit),
 ];
 
-static OPEN_ID_CONNECT: &[Member] =
+static OPEN_ID_CONNECT: &[ProtobufField] =
     &[member("description", Text, Implicit), member("openIdConnectUrl", Text, Required)];
 
-static MUTUAL_TLS: &[Member] = &[member("description", Text, Implicit)];
+static MUTUAL_TLS: &[ProtobufField] = &[member("description", Text, Implicit)];
 
-pub(crate) static OAUTH_FLOWS: &[Member] = &[
+pub(crate) static OAUTH_FLOWS: &[ProtobufField] = &[
     member("authorizationCode", Message(AUTHORIZATION_CODE), Explicit),
     member("clientCredentials", Message(CLIENT_CREDENTIALS), Explicit),
     member("implicit", Message(IMPLICIT_FLOW), Explicit),
@@ -183,7 +183,7 @@ pub(crate) static OAUTH_FLOWS: &[Member] = &[
     member("deviceCode", Message(DEVICE_CODE), Explicit),
 ];
 
-static AUTHORIZATION_CODE: &[Member] = &[
+static AUTHORIZATION_CODE: &[ProtobufField] = &[
     member("authorizationUrl", Text, Required),
     member("tokenUrl", Text, Required),
     member("refreshUrl", Text, Implicit),
@@ -191,19 +191,19 @@ static AUTHORIZATION_CODE: &[Member] = &[
     member("pkceRequired", Flag, Implicit),
 ];
 
-static CLIENT_CREDENTIALS: &[Member] =
+static CLIENT_CREDENTIALS: &[ProtobufField] =
     &[member("tokenUrl", Text, Required), member("refreshUrl", Text, Implicit), member("scopes", TextMap, Required)];
 
-static IMPLICIT_FLOW: &[Member] = &[
+static IMPLICIT_FLOW: &[ProtobufField] = &[
     member("authorizationUrl", Text, Implicit),
     member("refreshUrl", Text, Implicit),
     member("scopes", TextMap, Implicit),
 ];
 
-static PASSWORD_FLOW: &[Member] =
+static PASSWORD_FLOW: &[ProtobufField] =
     &[member("tokenUrl", Text, Implicit), member("refreshUrl", Text, Implicit), member("scopes", TextMap, Implicit)];
 
-static DEVICE_CODE: &[Member] = &[
+static DEVICE_CODE: &[ProtobufField] = &[
     member("deviceAuthorizationUrl", Text, Required),
     member("tokenUrl", Text, Required),
     member("refreshUrl", Text, Implicit),
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn snake_case_names_are_those_of_the_definition() {
-        let names: Vec<String> = SECURITY_SCHEME.iter().map(Member::snake_case).collect();
+        let names: Vec<String> = SECURITY_SCHEME.iter().map(ProtobufField::snake_case).collect();
         assert_eq!(names[..2], ["api_key_security_scheme", "http_auth_security_scheme"]);
         assert_eq!(names[2..4], ["oauth2_security_scheme", "open_id_connect_security_scheme"]);
     }

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::key::PublicKey;
-use clresolve_core::json::{JsonError, Limits, parse};
+use super::key::TrustRootKey;
+use clresolve_core::json::{JsonError, JsonLimits, parse};
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_jose::{KeyError, MAX_KEYS, key_list};
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_jose::{Ed25519KeyError, MAX_KEYS, key_list};
 
 /// Maximum number of roots of a verifier. Each costs a request, and people list them individually.
 pub const MAX_ROOTS: usize = 8;
@@ -19,44 +19,44 @@ const MAX_DID_BYTES: usize = 1024;
 
 /// The roots that a verifier trusts.
 #[derive(Clone, Debug, Default)]
-pub struct TrustRoots(Vec<Root>);
+pub struct TrustRoots(Vec<TrustRoot>);
 
 impl TrustRoots {
     /// Creates the set of roots. Their keys are tried in this order.
     ///
     /// # Errors
-    /// [`RootError::TooMany`].
-    pub fn new(roots: Vec<Root>) -> Result<Self, RootError> {
-        if roots.len() > MAX_ROOTS { Err(RootError::TooMany) } else { Ok(Self(roots)) }
+    /// [`TrustRootError::TooMany`].
+    pub fn new(roots: Vec<TrustRoot>) -> Result<Self, TrustRootError> {
+        if roots.len() > MAX_ROOTS { Err(TrustRootError::TooMany) } else { Ok(Self(roots)) }
     }
 
     /// The roots.
-    pub fn iter(&self) -> impl Iterator<Item = &Root> {
+    pub fn iter(&self) -> impl Iterator<Item = &TrustRoot> {
         self.0.iter()
     }
 }
 
-impl From<Root> for TrustRoots {
-    fn from(root: Root) -> Self {
+impl From<TrustRoot> for TrustRoots {
+    fn from(root: TrustRoot) -> Self {
         Self(vec![root])
     }
 }
 
 /// A root: its name in reports, and its keys or the reason why it has none.
 #[derive(Clone, Debug)]
-pub struct Root {
+pub struct TrustRoot {
     label: String,
-    keys: Result<Vec<PublicKey>, Reason>,
+    keys: Result<Vec<TrustRootKey>, Reason>,
 }
 
-impl Root {
+impl TrustRoot {
     /// Parses a JSON Web Key Set (RFC 7517). Keys that cannot sign cards are skipped, and so are malformed ones
     /// (section 5).
     ///
     /// # Errors
     /// The bytes are not a key set, contain a private key, or contain malformed keys and no usable one.
-    pub fn from_jwks(label: impl Into<String>, bytes: &[u8]) -> Result<Self, RootError> {
-        let keys = well_formed(key_list(bytes)?.iter().map(|jwk| PublicKey::from_jwk(jwk, Vec::new())))?;
+    pub fn from_jwks(label: impl Into<String>, bytes: &[u8]) -> Result<Self, TrustRootError> {
+        let keys = drop_malformed_keys(key_list(bytes)?.iter().map(|jwk| TrustRootKey::from_jwk(jwk, Vec::new())))?;
         Ok(Self { label: label.into(), keys: Ok(keys) })
     }
 
@@ -65,35 +65,35 @@ impl Root {
     ///
     /// # Errors
     /// The bytes are not the document of `did`, contain a private key, or contain malformed keys and no usable one.
-    pub fn from_did_document(did: &DidWeb, bytes: &[u8]) -> Result<Self, RootError> {
-        let document = parse(bytes, Limits::CARD).map_err(RootError::Document)?;
+    pub fn from_did_document(did: &DidWeb, bytes: &[u8]) -> Result<Self, TrustRootError> {
+        let document = parse(bytes, JsonLimits::CARD).map_err(TrustRootError::Document)?;
         if document.get("id").and_then(Value::as_str) != Some(did.as_str())
             && !clresolve_core::mutant!("document-of-another-did")
         {
-            return Err(RootError::OtherDid);
+            return Err(TrustRootError::OtherDid);
         }
         let list = |member: &str| match document.get(member) {
             None => Ok(Vec::new()),
             Some(Value::Array(list)) if list.len() <= MAX_KEYS => Ok(list.iter().collect()),
-            Some(_) => Err(RootError::Methods),
+            Some(_) => Err(TrustRootError::Methods),
         };
         let assertions: Vec<&Value> = list("assertionMethod")?;
         let is_for_assertions = |id: &str| {
             document.get("assertionMethod").is_none()
-                || assertions.iter().filter_map(|method| method.as_str()).any(|named| did.absolute(named) == id)
+                || assertions.iter().filter_map(|method| method.as_str()).any(|named| did.absolute_id(named) == id)
         };
         let mut keys = Vec::new();
         for method in list("verificationMethod")? {
-            let id = did.absolute(method.get("id").and_then(Value::as_str).unwrap_or_default());
+            let id = did.absolute_id(method.get("id").and_then(Value::as_str).unwrap_or_default());
             if is_for_assertions(&id) {
                 keys.extend(method_key(method, &id));
             }
         }
         for method in assertions.iter().filter(|method| method.is_object()) {
-            let id = did.absolute(method.get("id").and_then(Value::as_str).unwrap_or_default());
+            let id = did.absolute_id(method.get("id").and_then(Value::as_str).unwrap_or_default());
             keys.extend(method_key(method, &id));
         }
-        Ok(Self { label: did.to_string(), keys: Ok(well_formed(keys.into_iter())?) })
+        Ok(Self { label: did.to_string(), keys: Ok(drop_malformed_keys(keys.into_iter())?) })
     }
 
     /// Parses the key of a `cl.sig.pub` record: `ed25519:` and 32 bytes in base64, with or without padding, or in
@@ -101,22 +101,22 @@ impl Root {
     ///
     /// # Errors
     /// The record has another form, or its key is weak.
-    pub fn from_record(name: &EnsName, public_key: &str, key_id: Option<&str>) -> Result<Self, RootError> {
-        let key = clresolve_jose::PublicKey::from_record(public_key)?;
+    pub fn from_record(name: &EnsName, public_key: &str, key_id: Option<&str>) -> Result<Self, TrustRootError> {
+        let key = clresolve_jose::Ed25519PublicKey::from_record(public_key)?;
         let names = key_id.map(str::to_owned).into_iter().collect();
-        Ok(Self { label: name.as_str().to_owned(), keys: Ok(vec![PublicKey::ed25519(key, names)]) })
+        Ok(Self { label: name.as_str().to_owned(), keys: Ok(vec![TrustRootKey::ed25519(key, names)]) })
     }
 
-    /// A root that provided no keys: [`Code::SignatureRootUnavailable`] or [`Code::SignatureRootUnusable`].
+    /// A root that provided no keys: [`ReasonCode::SignatureRootUnavailable`] or [`ReasonCode::SignatureRootUnusable`].
     pub fn without_keys(label: impl Into<String>, reason: Reason) -> Self {
         let label = label.into();
-        Self { keys: Err(reason.at(&label)), label }
+        Self { keys: Err(reason.at_place(&label)), label }
     }
 
     /// The root, or a root without keys that has the error as its reason.
-    pub fn or_unusable(root: Result<Self, RootError>, label: impl Into<String>) -> Self {
+    pub fn from_result(root: Result<Self, TrustRootError>, label: impl Into<String>) -> Self {
         root.unwrap_or_else(|error| {
-            Self::without_keys(label, Reason::new(Code::SignatureRootUnusable).observed(error.to_string()))
+            Self::without_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(error.to_string()))
         })
     }
 
@@ -130,31 +130,33 @@ impl Root {
         self.keys.as_ref().err()
     }
 
-    pub(super) fn keys(&self) -> &[PublicKey] {
+    pub(super) fn keys(&self) -> &[TrustRootKey] {
         self.keys.as_deref().unwrap_or_default()
     }
 }
 
 /// The key of a verification method, if it is a JSON Web Key.
-fn method_key(method: &Value, id: &str) -> Option<Result<PublicKey, KeyError>> {
+fn method_key(method: &Value, id: &str) -> Option<Result<TrustRootKey, Ed25519KeyError>> {
     let jwk = method.get("publicKeyJwk")?;
     let fragment = id.rsplit_once('#').map(|(_, fragment)| fragment.to_owned());
     let names = [id.to_owned()].into_iter().chain(fragment).collect();
-    Some(PublicKey::from_jwk(jwk, names))
+    Some(TrustRootKey::from_jwk(jwk, names))
 }
 
 /// The keys without malformed ones, which RFC 7517 (section 5) ignores: a defect of one key does not affect the others.
 /// If no other key is usable, the defect is the error.
-fn well_formed(keys: impl Iterator<Item = Result<PublicKey, KeyError>>) -> Result<Vec<PublicKey>, KeyError> {
+fn drop_malformed_keys(
+    keys: impl Iterator<Item = Result<TrustRootKey, Ed25519KeyError>>,
+) -> Result<Vec<TrustRootKey>, Ed25519KeyError> {
     let (mut good, mut is_one_malformed) = (Vec::new(), false);
     for key in keys {
         match key {
             Ok(key) => good.push(key),
-            Err(KeyError::NotJwk) => is_one_malformed = true,
+            Err(Ed25519KeyError::NotJwk) => is_one_malformed = true,
             Err(error) => return Err(error),
         }
     }
-    if is_one_malformed && !good.iter().any(PublicKey::is_usable) { Err(KeyError::NotJwk) } else { Ok(good) }
+    if is_one_malformed && !good.iter().any(TrustRootKey::is_usable) { Err(Ed25519KeyError::NotJwk) } else { Ok(good) }
 }
 
 /// A DID of the method `web`: a host, with an optional port and an optional path.
@@ -176,7 +178,7 @@ impl DidWeb {
     }
 
     /// The absolute id of a verification method. The document may contain a relative one.
-    fn absolute(&self, id: &str) -> String {
+    fn absolute_id(&self, id: &str) -> String {
         if id.starts_with('#') { format!("{}{id}", self.did) } else { id.to_owned() }
     }
 }
@@ -188,10 +190,10 @@ impl fmt::Display for DidWeb {
 }
 
 impl FromStr for DidWeb {
-    type Err = RootError;
+    type Err = TrustRootError;
 
-    fn from_str(did: &str) -> Result<Self, RootError> {
-        let rest = did.strip_prefix("did:web:").filter(|_| did.len() <= MAX_DID_BYTES).ok_or(RootError::NoDid)?;
+    fn from_str(did: &str) -> Result<Self, TrustRootError> {
+        let rest = did.strip_prefix("did:web:").filter(|_| did.len() <= MAX_DID_BYTES).ok_or(TrustRootError::NoDid)?;
         let mut segments = rest.split(':');
         let host = segments.next().unwrap_or_default();
         // In the host part, only the colon before the port may be percent-encoded.
@@ -206,7 +208,7 @@ impl FromStr for DidWeb {
         let path: Vec<&str> = segments.collect();
         let is_port = |port: &str| port.parse::<u16>().is_ok();
         if !is_plain(host) || !port.is_none_or(is_port) || !path.iter().all(|segment| is_plain(segment)) {
-            return Err(RootError::NoDid);
+            return Err(TrustRootError::NoDid);
         }
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         let path = if path.is_empty() { ".well-known".to_owned() } else { path.join("/") };
@@ -217,13 +219,13 @@ impl FromStr for DidWeb {
 /// Why a root is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RootError {
+pub enum TrustRootError {
     /// The DID document is not strict JSON.
     #[error("the DID document: {0}")]
     Document(JsonError),
     /// Its keys are unusable.
     #[error(transparent)]
-    Keys(#[from] KeyError),
+    Keys(#[from] Ed25519KeyError),
     /// `verificationMethod` or `assertionMethod` is not a list, or is too long.
     #[error("the DID document has no list of at most {MAX_KEYS} methods")]
     Methods,

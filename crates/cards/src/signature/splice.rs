@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::canonical::SIGNATURES;
-use super::{CardSignError, CardSigner, signature};
+use super::{CardSignError, CardSigner, create_signature};
 use clresolve_core::json::locate;
-use clresolve_core::json::{Limits, parse};
+use clresolve_core::json::{JsonLimits, parse};
 
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
@@ -14,42 +14,43 @@ const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 /// # Errors
 /// [`CardSignError`], also if the text is not one strict JSON object.
 pub fn sign_text(text: &str, key: &dyn CardSigner) -> Result<String, CardSignError> {
-    let card = parse(text.as_bytes(), Limits::CARD).map_err(CardSignError::Json)?;
-    let entry = signature(&card, key)?;
-    Ok(spliced(text, &entry))
+    let card = parse(text.as_bytes(), JsonLimits::CARD).map_err(CardSignError::Json)?;
+    let entry = create_signature(&card, key)?;
+    Ok(insert_signature_text(text, &entry))
 }
 
 /// Inserts the entry into the list `signatures`, which is added if it is missing. The text must be one JSON object, and
 /// `signatures` a list.
-fn spliced(text: &str, entry: &Value) -> String {
+fn insert_signature_text(text: &str, entry: &Value) -> String {
     let lines = text.trim_matches(SPACE).contains('\n');
     let (end, item, depth) = match locate::find(text, &format!("/{SIGNATURES}")) {
-        Some(list) => (list.value.end, shown(entry, lines, 2), 1),
+        Some(list) => (list.value.end, indented_entry(entry, lines, 2), 1),
         None => (text.trim_end_matches(SPACE).len(), format!("\"{SIGNATURES}\":{}", list_of(entry, lines)), 0),
     };
     // Before the bracket that closes the list, or the brace that closes the card.
     let (before, after) = text.split_at(end - 1);
     let kept = before.trim_end_matches(SPACE);
     let comma = if kept.ends_with(['[', '{']) { "" } else { "," };
-    let (start, close) = if lines { (line(depth + 1), line(depth)) } else { Default::default() };
+    let (start, close) =
+        if lines { (indented_newline(depth + 1), indented_newline(depth)) } else { Default::default() };
     format!("{kept}{comma}{start}{item}{close}{after}")
 }
 
 fn list_of(entry: &Value, lines: bool) -> String {
     if !lines {
-        return format!("[{}]", shown(entry, lines, 2));
+        return format!("[{}]", indented_entry(entry, lines, 2));
     }
-    format!(" [{}{}{}]", line(2), shown(entry, lines, 2), line(1))
+    format!(" [{}{}{}]", indented_newline(2), indented_entry(entry, lines, 2), indented_newline(1))
 }
 
 /// The entry, indented like the rest of the card if the card has several lines.
-fn shown(entry: &Value, lines: bool, depth: usize) -> String {
+fn indented_entry(entry: &Value, lines: bool, depth: usize) -> String {
     if !lines {
         return entry.to_string();
     }
-    format!("{entry:#}").replace('\n', &line(depth))
+    format!("{entry:#}").replace('\n', &indented_newline(depth))
 }
 
-fn line(depth: usize) -> String {
+fn indented_newline(depth: usize) -> String {
     format!("\n{}", "  ".repeat(depth))
 }

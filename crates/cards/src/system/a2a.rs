@@ -13,17 +13,17 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::shape::{self, Line, OwnSchema, line};
-use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes, present};
-use crate::signature::message::{self, AGENT_CARD, Presence};
-use clresolve_core::reason::{Code, Effect, Reason};
+use super::shape::{self, LazySchema, SchemaRule, schema_rule};
+use super::{CardRules, CardSystemDefinition, DiscoveryRules, no_descriptor, no_fixes, present};
+use crate::signature::message::{self, AGENT_CARD, ProtobufFieldPresence};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::excerpt;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::{Findings, content};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::{ReasonCollector, content};
 
-pub(super) static DEFINITION: Definition = Definition {
+pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     title: "A2A agent card",
-    distinctive,
+    distinctive: distinctive_members,
     refines: &[],
     version,
     check,
@@ -34,7 +34,7 @@ pub(super) static DEFINITION: Definition = Definition {
     written: &mapping::CURRENT,
     discovery: DiscoveryRules {
         paths: &["/.well-known/agent-card.json", "/.well-known/agent.json"],
-        unreachable: Code::DiscoveryNoCard,
+        unreachable: ReasonCode::DiscoveryNoCard,
         absent: None,
         credentialed: None,
         content_type: None,
@@ -67,16 +67,16 @@ const ORDER: &[&str] = &[
     "signatures",
 ];
 
-static SCHEMA_0_2: OwnSchema =
+static SCHEMA_0_2: LazySchema =
     LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/a2a.agent-card-0.2.schema.json")));
-static SCHEMA_0_3: OwnSchema =
+static SCHEMA_0_3: LazySchema =
     LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/a2a.agent-card-0.3.schema.json")));
-static SCHEMA_1_0: OwnSchema =
+static SCHEMA_1_0: LazySchema =
     LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/a2a.agent-card-1.0.schema.json")));
 
 /// The versions with distinct shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Release {
+enum A2aRelease {
     /// 0.2.0 to 0.2.5, which had no `protocolVersion`.
     V0_2_0,
     V0_2_6,
@@ -84,10 +84,10 @@ enum Release {
     V1_0,
 }
 
-impl Release {
+impl A2aRelease {
     /// The release that the members indicate: 1.0 added `supportedInterfaces`, 0.3 added `signatures`, and 0.2.6 added
     /// `protocolVersion`.
-    fn of(card: &Card) -> Self {
+    fn detect_release(card: &AgentCard) -> Self {
         let claimed = card.text("/protocolVersion");
         if card.get("supportedInterfaces").is_some() || card.get("url").is_none() && claimed.is_none() {
             Self::V1_0
@@ -109,7 +109,7 @@ impl Release {
         }
     }
 
-    fn schema(self) -> &'static OwnSchema {
+    fn schema(self) -> &'static LazySchema {
         match self {
             Self::V0_2_0 | Self::V0_2_6 => &SCHEMA_0_2,
             Self::V0_3 => &SCHEMA_0_3,
@@ -126,57 +126,71 @@ fn is_of(version: &str, line: &str) -> bool {
     version.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-const LINES: &[Line] = &[
-    line("/*", &[Code::A2aFieldMissing], "the member").by("required"),
-    line("/supportedInterfaces", &[Code::A2aInterfaceMalformed], "a list of interfaces"),
-    line("/supportedInterfaces/*", &[Code::A2aInterfaceMalformed], "an object with url and binding"),
-    line("/supportedInterfaces/*/*", &[Code::A2aInterfaceMalformed], "the member").by("required"),
-    line("/supportedInterfaces/*/url", &[Code::A2aUrlMalformed], "an absolute URI"),
-    line("/supportedInterfaces/*/*", &[Code::A2aInterfaceMalformed], "a string"),
-    line("/additionalInterfaces", &[Code::A2aInterfaceMalformed], "a list of interfaces"),
-    line("/additionalInterfaces/*", &[Code::A2aInterfaceMalformed], "an object with url and transport"),
-    line("/additionalInterfaces/*/*", &[Code::A2aInterfaceMalformed], "the member").by("required"),
-    line("/additionalInterfaces/*/url", &[Code::A2aUrlMalformed], "an absolute URI"),
-    line("/additionalInterfaces/*/*", &[Code::A2aInterfaceMalformed], "a string"),
-    line("/url", &[Code::A2aUrlMalformed], "an absolute URI"),
-    line("/documentationUrl", &[Code::A2aUrlMalformed], "an absolute URI"),
-    line("/iconUrl", &[Code::A2aUrlMalformed], "an absolute URI"),
-    line("/provider", &[Code::A2aProviderIncomplete], "an object with organization and url"),
-    line("/provider/*", &[Code::A2aProviderIncomplete], "organization and url").by("required"),
-    line("/provider/url", &[Code::A2aUrlMalformed], "an absolute URI"),
-    line("/skills", &[Code::A2aSkillIncomplete], "a list of skills"),
-    line("/skills/*/*", &[Code::A2aSkillIncomplete], "id, name, description and tags").by("required"),
-    line("/skills/*", &[Code::A2aSkillIncomplete], "an object with id, name, description and tags"),
-    line("/skills/*/id", &[Code::A2aSkillIncomplete], "a string"),
-    line("/skills/*/name", &[Code::A2aSkillIncomplete], "a string"),
-    line("/skills/*/description", &[Code::A2aSkillIncomplete], "a string"),
-    line("/skills/*/tags", &[Code::A2aSkillIncomplete], "a list of strings"),
-    line("/skills/*/tags/*", &[Code::A2aSkillIncomplete], "a string"),
-    line("/skills/*/inputModes", &[Code::A2aModeNotMediaType], "a list of media types").failing(),
-    line("/skills/*/inputModes/*", &[Code::A2aModeNotMediaType], "a media type").failing(),
-    line("/skills/*/outputModes", &[Code::A2aModeNotMediaType], "a list of media types").failing(),
-    line("/skills/*/outputModes/*", &[Code::A2aModeNotMediaType], "a media type").failing(),
-    line("/defaultInputModes", &[Code::A2aModeNotMediaType], "a list of media types").failing(),
-    line("/defaultInputModes/*", &[Code::A2aModeNotMediaType], "a media type").failing(),
-    line("/defaultOutputModes", &[Code::A2aModeNotMediaType], "a list of media types").failing(),
-    line("/defaultOutputModes/*", &[Code::A2aModeNotMediaType], "a media type").failing(),
-    line("/capabilities/extensions", &[Code::A2aExtensionMalformed], "a list of extensions"),
-    line("/capabilities/extensions/*/*", &[Code::A2aExtensionMalformed], "a URI, and params in an object"),
-    line("/capabilities/extensions/*", &[Code::A2aExtensionMalformed], "an object with a URI"),
-    line("/securitySchemes/*/*/*", &[Code::A2aFieldMissing], "the member").by("required"),
-    line("/securitySchemes/*/*/flows/*/*", &[Code::A2aFieldMissing], "the member").by("required"),
-    line("/securityRequirements/*/schemes", &[Code::A2aSecurityMisnamed], "an object, by the names of schemes"),
-    line("/securityRequirements/*/schemes/*", &[Code::A2aSecurityMisnamed], "an object with a list of scopes"),
-    line(
-        "/skills/*/securityRequirements/*/schemes",
-        &[Code::A2aSecurityMisnamed],
+const LINES: &[SchemaRule] = &[
+    schema_rule("/*", &[ReasonCode::A2aFieldMissing], "the member").for_keyword("required"),
+    schema_rule("/supportedInterfaces", &[ReasonCode::A2aInterfaceMalformed], "a list of interfaces"),
+    schema_rule("/supportedInterfaces/*", &[ReasonCode::A2aInterfaceMalformed], "an object with url and binding"),
+    schema_rule("/supportedInterfaces/*/*", &[ReasonCode::A2aInterfaceMalformed], "the member").for_keyword("required"),
+    schema_rule("/supportedInterfaces/*/url", &[ReasonCode::A2aUrlMalformed], "an absolute URI"),
+    schema_rule("/supportedInterfaces/*/*", &[ReasonCode::A2aInterfaceMalformed], "a string"),
+    schema_rule("/additionalInterfaces", &[ReasonCode::A2aInterfaceMalformed], "a list of interfaces"),
+    schema_rule("/additionalInterfaces/*", &[ReasonCode::A2aInterfaceMalformed], "an object with url and transport"),
+    schema_rule("/additionalInterfaces/*/*", &[ReasonCode::A2aInterfaceMalformed], "the member")
+        .for_keyword("required"),
+    schema_rule("/additionalInterfaces/*/url", &[ReasonCode::A2aUrlMalformed], "an absolute URI"),
+    schema_rule("/additionalInterfaces/*/*", &[ReasonCode::A2aInterfaceMalformed], "a string"),
+    schema_rule("/url", &[ReasonCode::A2aUrlMalformed], "an absolute URI"),
+    schema_rule("/documentationUrl", &[ReasonCode::A2aUrlMalformed], "an absolute URI"),
+    schema_rule("/iconUrl", &[ReasonCode::A2aUrlMalformed], "an absolute URI"),
+    schema_rule("/provider", &[ReasonCode::A2aProviderIncomplete], "an object with organization and url"),
+    schema_rule("/provider/*", &[ReasonCode::A2aProviderIncomplete], "organization and url").for_keyword("required"),
+    schema_rule("/provider/url", &[ReasonCode::A2aUrlMalformed], "an absolute URI"),
+    schema_rule("/skills", &[ReasonCode::A2aSkillIncomplete], "a list of skills"),
+    schema_rule("/skills/*/*", &[ReasonCode::A2aSkillIncomplete], "id, name, description and tags")
+        .for_keyword("required"),
+    schema_rule("/skills/*", &[ReasonCode::A2aSkillIncomplete], "an object with id, name, description and tags"),
+    schema_rule("/skills/*/id", &[ReasonCode::A2aSkillIncomplete], "a string"),
+    schema_rule("/skills/*/name", &[ReasonCode::A2aSkillIncomplete], "a string"),
+    schema_rule("/skills/*/description", &[ReasonCode::A2aSkillIncomplete], "a string"),
+    schema_rule("/skills/*/tags", &[ReasonCode::A2aSkillIncomplete], "a list of strings"),
+    schema_rule("/skills/*/tags/*", &[ReasonCode::A2aSkillIncomplete], "a string"),
+    schema_rule("/skills/*/inputModes", &[ReasonCode::A2aModeNotMediaType], "a list of media types").with_failure(),
+    schema_rule("/skills/*/inputModes/*", &[ReasonCode::A2aModeNotMediaType], "a media type").with_failure(),
+    schema_rule("/skills/*/outputModes", &[ReasonCode::A2aModeNotMediaType], "a list of media types").with_failure(),
+    schema_rule("/skills/*/outputModes/*", &[ReasonCode::A2aModeNotMediaType], "a media type").with_failure(),
+    schema_rule("/defaultInputModes", &[ReasonCode::A2aModeNotMediaType], "a list of media types").with_failure(),
+    schema_rule("/defaultInputModes/*", &[ReasonCode::A2aModeNotMediaType], "a media type").with_failure(),
+    schema_rule("/defaultOutputModes", &[ReasonCode::A2aModeNotMediaType], "a list of media types").with_failure(),
+    schema_rule("/defaultOutputModes/*", &[ReasonCode::A2aModeNotMediaType], "a media type").with_failure(),
+    schema_rule("/capabilities/extensions", &[ReasonCode::A2aExtensionMalformed], "a list of extensions"),
+    schema_rule("/capabilities/extensions/*/*", &[ReasonCode::A2aExtensionMalformed], "a URI, and params in an object"),
+    schema_rule("/capabilities/extensions/*", &[ReasonCode::A2aExtensionMalformed], "an object with a URI"),
+    schema_rule("/securitySchemes/*/*/*", &[ReasonCode::A2aFieldMissing], "the member").for_keyword("required"),
+    schema_rule("/securitySchemes/*/*/flows/*/*", &[ReasonCode::A2aFieldMissing], "the member").for_keyword("required"),
+    schema_rule(
+        "/securityRequirements/*/schemes",
+        &[ReasonCode::A2aSecurityMisnamed],
         "an object, by the names of schemes",
     ),
-    line("/skills/*/securityRequirements/*/schemes/*", &[Code::A2aSecurityMisnamed], "an object with a list of scopes"),
+    schema_rule(
+        "/securityRequirements/*/schemes/*",
+        &[ReasonCode::A2aSecurityMisnamed],
+        "an object with a list of scopes",
+    ),
+    schema_rule(
+        "/skills/*/securityRequirements/*/schemes",
+        &[ReasonCode::A2aSecurityMisnamed],
+        "an object, by the names of schemes",
+    ),
+    schema_rule(
+        "/skills/*/securityRequirements/*/schemes/*",
+        &[ReasonCode::A2aSecurityMisnamed],
+        "an object with a list of scopes",
+    ),
 ];
 
 /// Members that only these cards have.
-fn distinctive(card: &Card) -> Vec<&'static str> {
+fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
     let mut shown = present(
         card,
         &[
@@ -197,69 +211,70 @@ fn distinctive(card: &Card) -> Vec<&'static str> {
 }
 
 /// `None` if the card claims a version whose shape it does not have.
-fn version(card: &Card) -> Option<String> {
-    let release = Release::of(card);
+fn version(card: &AgentCard) -> Option<String> {
+    let release = A2aRelease::detect_release(card);
     let is_known =
         |claimed: &Value| claimed.as_str().is_some_and(|version| KNOWN_CLAIMS.iter().any(|line| is_of(version, line)));
-    let is_shown = release == Release::V1_0 || card.get("protocolVersion").is_none_or(is_known);
+    let is_shown = release == A2aRelease::V1_0 || card.get("protocolVersion").is_none_or(is_known);
     is_shown.then(|| release.name().to_owned())
 }
 
-fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
-    let release = Release::of(card);
-    let is_of_1_0 = release == Release::V1_0;
-    let mut found = Findings::default();
+fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+    let release = A2aRelease::detect_release(card);
+    let is_of_1_0 = release == A2aRelease::V1_0;
+    let mut found = ReasonCollector::default();
     let read = match is_of_1_0 {
-        true => Cow::Owned(Card::reduced(message::without_nulls(card.document()))),
+        true => Cow::Owned(AgentCard::from_reduced(message::without_nulls(card.document()))),
         false => Cow::Borrowed(card),
     };
     if is_of_1_0 {
-        snake_case(&read, &mut found);
+        check_snake_case(&read, &mut found);
     }
-    shape::objections(&read, release.schema(), LINES, &mut found);
-    claims(&read, release, &mut found);
+    shape::check_schema(&read, release.schema(), LINES, &mut found);
+    check_version_claims(&read, release, &mut found);
     if is_of_1_0 {
-        security::schemes(&read, &mut found);
+        security::check_schemes(&read, &mut found);
     }
-    security::requirements(&read, is_of_1_0, &mut found);
-    modes(&read, &mut found);
-    skills(&read, &mut found);
-    content::secrets(card, "", &mut found);
-    found.weighed(rules.profile)
+    security::check_requirements(&read, is_of_1_0, &mut found);
+    check_modes(&read, &mut found);
+    check_skill_ids(&read, &mut found);
+    content::scan_secrets(card, "", &mut found);
+    found.with_effects(rules.profile)
 }
 
 /// Reports members of a 1.0 card whose names are those of the message definition, not of its JSON form. This matters if
 /// the member is required, or imposes a requirement on callers.
-fn snake_case(card: &Card, found: &mut Findings) {
+fn check_snake_case(card: &AgentCard, found: &mut ReasonCollector) {
     for member in AGENT_CARD {
         let name = member.snake_case();
         if name == member.name || card.get(member.name).is_some() || card.get(&name).is_none() {
             continue;
         }
         let (code, place) = match member.presence {
-            Presence::Required => (Code::A2aFieldMissing, format!("/{}", member.name)),
-            _ if member.name.starts_with("security") => (Code::A2aSecurityMisnamed, format!("/{name}")),
+            ProtobufFieldPresence::Required => (ReasonCode::A2aFieldMissing, format!("/{}", member.name)),
+            _ if member.name.starts_with("security") => (ReasonCode::A2aSecurityMisnamed, format!("/{name}")),
             _ => continue,
         };
         let message = "This is an A2A 1.0 card with names in snake_case; its JSON form has names in camelCase.";
-        found.add(Reason::new(code).message(message).expected(member.name).observed(name).at(place));
+        found.add(Reason::new(code).message(message).expected(member.name).observed(name).at_place(place));
     }
 }
 
 /// Reports members that contradict the card's version.
-fn claims(card: &Card, release: Release, found: &mut Findings) {
+fn check_version_claims(card: &AgentCard, release: A2aRelease, found: &mut ReasonCollector) {
     let claimed = card.text("/protocolVersion");
-    if release == Release::V1_0 {
+    if release == A2aRelease::V1_0 {
         let has = |member: &str| card.get(member).is_some_and(|value| !value.is_null());
         for member in ["url", "preferredTransport", "additionalInterfaces"] {
             if has(member) {
-                found.add(Reason::new(Code::A2aVersionMixed).observed(member).at(format!("/{member}")));
+                found.add(Reason::new(ReasonCode::A2aVersionMixed).observed(member).at_place(format!("/{member}")));
             }
         }
         if has("security") && !has("securityRequirements") {
             // The sample in the specification's text uses the older name.
-            let mut reason = Reason::new(Code::A2aSecurityMisnamed).expected("securityRequirements").at("/security");
-            reason.effect = Effect::Warn;
+            let mut reason =
+                Reason::new(ReasonCode::A2aSecurityMisnamed).expected("securityRequirements").at_place("/security");
+            reason.effect = ReasonEffect::Warn;
             found.add(reason);
         }
         for (at, interface) in items(card, "supportedInterfaces").enumerate() {
@@ -267,11 +282,11 @@ fn claims(card: &Card, release: Release, found: &mut Findings) {
                 && mapping::line_of(version) != version
             {
                 found.add(
-                    Reason::new(Code::A2aProtocolVersionUnknown)
+                    Reason::new(ReasonCode::A2aProtocolVersionUnknown)
                         .message("An interface of the A2A card states a patch number.")
                         .expected(excerpt(mapping::line_of(version)))
                         .observed(excerpt(version))
-                        .at(format!("/supportedInterfaces/{at}/protocolVersion")),
+                        .at_place(format!("/supportedInterfaces/{at}/protocolVersion")),
                 );
             }
         }
@@ -280,21 +295,21 @@ fn claims(card: &Card, release: Release, found: &mut Findings) {
     {
         let expected = "0.2 or 0.3; a card of 1.0 has supportedInterfaces";
         found.add(
-            Reason::new(Code::A2aProtocolVersionUnknown)
+            Reason::new(ReasonCode::A2aProtocolVersionUnknown)
                 .expected(expected)
                 .observed(excerpt(version))
-                .at("/protocolVersion"),
+                .at_place("/protocolVersion"),
         );
     }
 }
 
 /// Checks that modes are media types. Published cards often contain `text`.
-fn modes(card: &Card, found: &mut Findings) {
+fn check_modes(card: &AgentCard, found: &mut ReasonCollector) {
     let mut judge = |modes: Option<&Value>, place: &str| {
         for (at, mode) in modes.and_then(Value::as_array).into_iter().flatten().enumerate() {
             if let Some(mode) = mode.as_str().filter(|mode| !is_media_type(mode)) {
-                let reason = Reason::new(Code::A2aModeNotMediaType).expected("a media type, such as text/plain");
-                found.add(reason.observed(excerpt(mode)).at(format!("{place}/{at}")));
+                let reason = Reason::new(ReasonCode::A2aModeNotMediaType).expected("a media type, such as text/plain");
+                found.add(reason.observed(excerpt(mode)).at_place(format!("{place}/{at}")));
             }
         }
     };
@@ -317,27 +332,29 @@ fn is_media_type(text: &str) -> bool {
 }
 
 /// Checks that skill ids are unique.
-fn skills(card: &Card, found: &mut Findings) {
+fn check_skill_ids(card: &AgentCard, found: &mut ReasonCollector) {
     let mut seen = BTreeSet::new();
     for (at, skill) in items(card, "skills").enumerate() {
         if let Some(id) = skill.get("id").and_then(Value::as_str)
             && !seen.insert(id)
         {
-            found.add(Reason::new(Code::A2aSkillDuplicate).observed(excerpt(id)).at(format!("/skills/{at}/id")));
+            found.add(
+                Reason::new(ReasonCode::A2aSkillDuplicate).observed(excerpt(id)).at_place(format!("/skills/{at}/id")),
+            );
         }
     }
 }
 
-fn items<'c>(card: &'c Card, member: &str) -> impl Iterator<Item = &'c Value> {
+fn items<'c>(card: &'c AgentCard, member: &str) -> impl Iterator<Item = &'c Value> {
     card.get(member).and_then(Value::as_array).into_iter().flatten()
 }
 
 #[cfg(test)]
 mod tests {
-    use clresolve_verdict::profile::{DEFAULT, Profiles};
+    use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 
     use super::*;
-    use crate::system::{CardSystem, Detection, detect};
+    use crate::system::{CardSystem, CardSystemDetection, detect};
 
     #[test]
     fn the_version_is_recognised_by_the_members() {
@@ -350,8 +367,8 @@ mod tests {
             (r#"{"url": "u"}"#, "0.2.0"),
             (r#"{"defaultInputModes": []}"#, "1.0"),
         ] {
-            let card = Card::parse(card.as_bytes()).expect("strict JSON");
-            assert_eq!(Release::of(&card).name(), expected, "{card:?}");
+            let card = AgentCard::parse(card.as_bytes()).expect("strict JSON");
+            assert_eq!(A2aRelease::detect_release(&card).name(), expected, "{card:?}");
         }
     }
 
@@ -359,14 +376,14 @@ mod tests {
     fn snake_case_card_is_recognised_and_named_as_such() {
         let card =
             br#"{"supported_interfaces": [], "default_input_modes": [], "defaultOutputModes": [], "icon_url": ""}"#;
-        let card = Card::parse(card).expect("strict JSON");
-        assert_eq!(detect(&card), Detection::One(CardSystem::A2a));
-        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
-        let reasons = check(&card, &Rules::of(&profile));
+        let card = AgentCard::parse(card).expect("strict JSON");
+        assert_eq!(detect(&card), CardSystemDetection::One(CardSystem::A2a));
+        let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
+        let reasons = check(&card, &CardRules::from_profile(&profile));
         let named: Vec<_> = reasons.iter().filter(|reason| reason.message.contains("snake_case")).collect();
         let observed: Vec<_> = named.iter().filter_map(|reason| reason.observed.as_deref()).collect();
         assert_eq!(observed, ["supported_interfaces", "default_input_modes"]);
-        assert!(named.iter().all(|reason| reason.code == Code::A2aFieldMissing));
+        assert!(named.iter().all(|reason| reason.code == ReasonCode::A2aFieldMissing));
     }
 
     #[test]

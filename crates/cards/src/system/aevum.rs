@@ -21,19 +21,19 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::shape::{self, Line, OwnSchema, line};
-use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
+use super::shape::{self, LazySchema, SchemaRule, schema_rule};
+use super::{CardRules, CardSystemDefinition, DiscoveryRules, no_descriptor, no_fixes};
 use crate::ledger;
 use clresolve_core::json::pointer;
-use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::excerpt;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::Findings;
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::ReasonCollector;
 use clresolve_verdict::schema;
 
-pub(super) static DEFINITION: Definition = Definition {
+pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     title: "Aevum AgentCard",
-    distinctive,
+    distinctive: distinctive_members,
     refines: &[],
     version,
     check,
@@ -44,7 +44,7 @@ pub(super) static DEFINITION: Definition = Definition {
     written: &mapping::MAPPING,
     discovery: DiscoveryRules {
         paths: &["/.well-known/agent.json"],
-        unreachable: Code::AeCardUnreachable,
+        unreachable: ReasonCode::AeCardUnreachable,
         absent: None,
         credentialed: None,
         content_type: None,
@@ -65,48 +65,57 @@ const PACR: &str = "pacr:";
 /// The prefix of the member `spec` in older cards. The version of their format follows it.
 const OLD_SPEC: &str = "agentcard-spec/";
 
-static SCHEMA: OwnSchema =
+static SCHEMA: LazySchema =
     LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/aevum.agent-card-1.0.schema.json")));
 
-const LINES: &[Line] = &[
-    line("/*", &[Code::AeFieldMissing], "the member").by("required"),
-    line("/agent_id", &[Code::AeAgentIdMalformed], "26 characters of 0-9 and A-Z without I, L, O, U"),
-    line("/name", &[Code::AeNameLength], "1 to 128 characters"),
-    line("/version", &[Code::AeVersionNotSemver], "a semantic version"),
-    line("/capabilities", &[Code::AeCapabilitiesEmpty], "a list with at least one capability"),
-    line("/capabilities/*/*", &[Code::AeCapabilityIncomplete], "the member").by("required"),
-    line("/capabilities/*", &[Code::AeCapabilityIncomplete], "an object with id and description"),
-    line(
+const LINES: &[SchemaRule] = &[
+    schema_rule("/*", &[ReasonCode::AeFieldMissing], "the member").for_keyword("required"),
+    schema_rule("/agent_id", &[ReasonCode::AeAgentIdMalformed], "26 characters of 0-9 and A-Z without I, L, O, U"),
+    schema_rule("/name", &[ReasonCode::AeNameLength], "1 to 128 characters"),
+    schema_rule("/version", &[ReasonCode::AeVersionNotSemver], "a semantic version"),
+    schema_rule("/capabilities", &[ReasonCode::AeCapabilitiesEmpty], "a list with at least one capability"),
+    schema_rule("/capabilities/*/*", &[ReasonCode::AeCapabilityIncomplete], "the member").for_keyword("required"),
+    schema_rule("/capabilities/*", &[ReasonCode::AeCapabilityIncomplete], "an object with id and description"),
+    schema_rule(
         "/capabilities/*/id",
-        &[Code::AeCapabilityIdMalformed],
+        &[ReasonCode::AeCapabilityIdMalformed],
         "at most 128 letters, digits, dots, hyphens, underscores",
     ),
-    line("/capabilities/*/description", &[Code::AeDescriptionLength], "1 to 512 characters"),
-    line("/capabilities/*/tags", &[Code::AeTagsType], "a list of strings"),
-    line("/capabilities/*/tags/*", &[Code::AeTagsType], "a string"),
-    line("/capabilities/*/input_schema", &[Code::AeIoSchemaInvalid], "a JSON Schema object, or null"),
-    line("/capabilities/*/output_schema", &[Code::AeIoSchemaInvalid], "a JSON Schema object, or null"),
-    line("/endpoint", &[Code::AeProtocolUnknown, Code::AeUrlMalformed], "an object with protocol and url"),
-    line("/endpoint/protocol", &[Code::AeProtocolUnknown], "http, websocket, sse, grpc, mcp, google_a2a or native"),
-    line("/endpoint/url", &[Code::AeUrlMalformed], "a URI"),
-    line("/endpoint/health_url", &[Code::AeUrlMalformed], "a URI"),
-    line("/endpoint/auth", &[Code::AeAuthUnknown], "null, or an object with a scheme"),
-    line("/endpoint/auth/scheme", &[Code::AeAuthUnknown], "none, bearer, api_key, oauth2 or mtls"),
-    line("/pricing", &[Code::AePricingType], "an object, or null"),
-    line("/pricing/base_cost_joules", &[Code::AeCostBelowLandauer], "at least 2.854e-21").by("minimum"),
-    line("/pricing/currency", &[Code::AePricingType], "a string, or null"),
-    line("/pricing/*", &[Code::AePricingType], "a number that is not negative, or null"),
-    line("/metadata", &[Code::AeReputationRange], "an object"),
-    line("/metadata/pacr:reputation_score", &[Code::AeReputationRange], "a number from 0 to 1"),
+    schema_rule("/capabilities/*/description", &[ReasonCode::AeDescriptionLength], "1 to 512 characters"),
+    schema_rule("/capabilities/*/tags", &[ReasonCode::AeTagsType], "a list of strings"),
+    schema_rule("/capabilities/*/tags/*", &[ReasonCode::AeTagsType], "a string"),
+    schema_rule("/capabilities/*/input_schema", &[ReasonCode::AeIoSchemaInvalid], "a JSON Schema object, or null"),
+    schema_rule("/capabilities/*/output_schema", &[ReasonCode::AeIoSchemaInvalid], "a JSON Schema object, or null"),
+    schema_rule(
+        "/endpoint",
+        &[ReasonCode::AeProtocolUnknown, ReasonCode::AeUrlMalformed],
+        "an object with protocol and url",
+    ),
+    schema_rule(
+        "/endpoint/protocol",
+        &[ReasonCode::AeProtocolUnknown],
+        "http, websocket, sse, grpc, mcp, google_a2a or native",
+    ),
+    schema_rule("/endpoint/url", &[ReasonCode::AeUrlMalformed], "a URI"),
+    schema_rule("/endpoint/health_url", &[ReasonCode::AeUrlMalformed], "a URI"),
+    schema_rule("/endpoint/auth", &[ReasonCode::AeAuthUnknown], "null, or an object with a scheme"),
+    schema_rule("/endpoint/auth/scheme", &[ReasonCode::AeAuthUnknown], "none, bearer, api_key, oauth2 or mtls"),
+    schema_rule("/pricing", &[ReasonCode::AePricingType], "an object, or null"),
+    schema_rule("/pricing/base_cost_joules", &[ReasonCode::AeCostBelowLandauer], "at least 2.854e-21")
+        .for_keyword("minimum"),
+    schema_rule("/pricing/currency", &[ReasonCode::AePricingType], "a string, or null"),
+    schema_rule("/pricing/*", &[ReasonCode::AePricingType], "a number that is not negative, or null"),
+    schema_rule("/metadata", &[ReasonCode::AeReputationRange], "an object"),
+    schema_rule("/metadata/pacr:reputation_score", &[ReasonCode::AeReputationRange], "a number from 0 to 1"),
 ];
 
 /// Members that only these cards have, including the older cards that the project still serves.
-fn distinctive(card: &Card) -> Vec<&'static str> {
+fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
     let shown = [
         ("agent_id", card.get("agent_id").is_some()),
-        ("capabilities", card.at("/capabilities/0").is_some_and(Value::is_object)),
-        ("endpoint", card.at("/endpoint/protocol").is_some()),
-        ("pricing", card.at("/pricing/base_cost_joules").is_some()),
+        ("capabilities", card.value_at("/capabilities/0").is_some_and(Value::is_object)),
+        ("endpoint", card.value_at("/endpoint/protocol").is_some()),
+        ("pricing", card.value_at("/pricing/base_cost_joules").is_some()),
         ("metadata", pacr_members(card).next().is_some()),
         ("spec", card.text("/spec").is_some_and(|spec| spec.starts_with(OLD_SPEC))),
     ];
@@ -114,61 +123,64 @@ fn distinctive(card: &Card) -> Vec<&'static str> {
 }
 
 /// The version that an older card claims, otherwise that of the specification.
-fn version(card: &Card) -> Option<String> {
+fn version(card: &AgentCard) -> Option<String> {
     let claimed = card.text("/spec").and_then(|spec| spec.strip_prefix(OLD_SPEC));
     Some(excerpt(claimed.unwrap_or(VERSION)))
 }
 
-fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
-    let mut found = Findings::default();
-    shape::objections(card, &SCHEMA, LINES, &mut found);
-    ulid(card, &mut found);
+fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
+    shape::check_schema(card, &SCHEMA, LINES, &mut found);
+    check_agent_ulid(card, &mut found);
     for (at, capability) in capabilities(card).enumerate() {
         let place = format!("/capabilities/{at}");
-        id(capability, &place, &mut found);
-        schemas(capability, &place, &mut found);
-        unknown(capability, &place, CAPABILITY, &mut found);
+        check_capability_id(capability, &place, &mut found);
+        check_schemas(capability, &place, &mut found);
+        report_unknown_members(capability, &place, CAPABILITY, &mut found);
     }
-    unknown(card.document(), "", ORDER, &mut found);
+    report_unknown_members(card.document(), "", ORDER, &mut found);
     for (member, known) in [("endpoint", ENDPOINT), ("pricing", PRICING)] {
-        unknown(card.get(member).unwrap_or(&Value::Null), &format!("/{member}"), known, &mut found);
+        report_unknown_members(card.get(member).unwrap_or(&Value::Null), &format!("/{member}"), known, &mut found);
     }
-    currency(card, &mut found);
-    ledger::card::types(card, &mut found);
+    check_currency(card, &mut found);
+    ledger::card::check_claim_types(card, &mut found);
     if let Some(ledger) = rules.ledger {
-        ledger::card::compare(card, ledger, &mut found);
+        ledger::card::check_ledger_claims(card, ledger, &mut found);
     }
-    self_declared(card, rules.ledger.is_some(), &mut found);
-    found.weighed(rules.profile)
+    report_self_declared(card, rules.ledger.is_some(), &mut found);
+    found.with_effects(rules.profile)
 }
 
-fn capabilities(card: &Card) -> impl Iterator<Item = &Value> {
+fn capabilities(card: &AgentCard) -> impl Iterator<Item = &Value> {
     card.get("capabilities").and_then(Value::as_array).into_iter().flatten()
 }
 
 /// AE-3.
-fn ulid(card: &Card, found: &mut Findings) {
+fn check_agent_ulid(card: &AgentCard, found: &mut ReasonCollector) {
     if let Some(id) = card.text("/agent_id")
         && id.starts_with(|first: char| first > '7')
-        && !found.speak_of("/agent_id", Code::AeAgentIdOverflow)
+        && !found.has_specific_reason("/agent_id", ReasonCode::AeAgentIdOverflow)
     {
         found.add(
-            Reason::new(Code::AeAgentIdOverflow).expected("0 to 7 at first").observed(excerpt(id)).at("/agent_id"),
+            Reason::new(ReasonCode::AeAgentIdOverflow)
+                .expected("0 to 7 at first")
+                .observed(excerpt(id))
+                .at_place("/agent_id"),
         );
     }
 }
 
 /// AE-8, the conventions: a namespace, and no upper case. The published schema forbids upper case, the text does not.
-fn id(capability: &Value, place: &str, found: &mut Findings) {
+fn check_capability_id(capability: &Value, place: &str, found: &mut ReasonCollector) {
     let place = format!("{place}/id");
     let Some(id) = capability.get("id").and_then(Value::as_str) else { return };
-    if found.speak_of(&place, Code::DocumentSchemaInvalid) {
+    if found.has_specific_reason(&place, ReasonCode::DocumentSchemaInvalid) {
         return;
     }
     let mut warn = |message: &str, expected: &str| {
-        let mut reason = Reason::new(Code::AeCapabilityIdMalformed).message(message).expected(expected);
-        reason.effect = Effect::Warn;
-        found.add(reason.observed(excerpt(id)).at(place.clone()));
+        let mut reason = Reason::new(ReasonCode::AeCapabilityIdMalformed).message(message).expected(expected);
+        reason.effect = ReasonEffect::Warn;
+        found.add(reason.observed(excerpt(id)).at_place(place.clone()));
     };
     if !(id.contains('.') && id.split('.').all(|part| !part.is_empty())) {
         warn("The id of a capability has no namespace.", "a namespace, a dot and a name");
@@ -179,11 +191,11 @@ fn id(capability: &Value, place: &str, found: &mut Findings) {
 }
 
 /// AE-31.
-fn currency(card: &Card, found: &mut Findings) {
+fn check_currency(card: &AgentCard, found: &mut ReasonCollector) {
     let place = "/pricing/currency";
-    if let Some(currency) = card.at(place).and_then(Value::as_str).filter(|currency| !is_currency(currency)) {
-        let reason = Reason::new(Code::AeCurrencyUnknown).expected("a code of ISO 4217, or a token's symbol");
-        found.add(reason.observed(excerpt(currency)).at(place));
+    if let Some(currency) = card.value_at(place).and_then(Value::as_str).filter(|currency| !is_currency(currency)) {
+        let reason = Reason::new(ReasonCode::AeCurrencyUnknown).expected("a code of ISO 4217, or a token's symbol");
+        found.add(reason.observed(excerpt(currency)).at_place(place));
     }
 }
 
@@ -194,38 +206,44 @@ fn is_currency(text: &str) -> bool {
 }
 
 /// AE-11, except for the type.
-fn schemas(capability: &Value, place: &str, found: &mut Findings) {
+fn check_schemas(capability: &Value, place: &str, found: &mut ReasonCollector) {
     for member in ["input_schema", "output_schema"] {
         let Some(schema) = capability.get(member).filter(|schema| schema.is_object()) else { continue };
         if !schema::is_schema(schema) {
-            let reason = Reason::new(Code::AeIoSchemaInvalid).expected("a schema of JSON Schema 2020-12");
-            found.add(reason.at(format!("{place}/{member}")));
+            let reason = Reason::new(ReasonCode::AeIoSchemaInvalid).expected("a schema of JSON Schema 2020-12");
+            found.add(reason.at_place(format!("{place}/{member}")));
         }
     }
 }
 
 /// AE-22.
-fn unknown(holder: &Value, place: &str, known: &[&str], found: &mut Findings) {
+fn report_unknown_members(holder: &Value, place: &str, known: &[&str], found: &mut ReasonCollector) {
     for name in holder.as_object().into_iter().flat_map(|members| members.keys()) {
         if !known.contains(&name.as_str()) {
-            found.add(Reason::new(Code::AeUnknownMember).observed(excerpt(name)).at(below(place, name)));
+            found.add(
+                Reason::new(ReasonCode::AeUnknownMember).observed(excerpt(name)).at_place(member_pointer(place, name)),
+            );
         }
     }
 }
 
 /// AE-17, for the members that are not compared with a ledger (AE-30).
-fn self_declared(card: &Card, has_ledger: bool, found: &mut Findings) {
-    for name in pacr_members(card).filter(|name| !(has_ledger && ledger::card::is_computed(name))) {
-        found.add(Reason::new(Code::AePacrSelfDeclared).observed(excerpt(name)).at(below("/metadata", name)));
+fn report_self_declared(card: &AgentCard, has_ledger: bool, found: &mut ReasonCollector) {
+    for name in pacr_members(card).filter(|name| !(has_ledger && ledger::card::is_ledger_metric(name))) {
+        found.add(
+            Reason::new(ReasonCode::AePacrSelfDeclared)
+                .observed(excerpt(name))
+                .at_place(member_pointer("/metadata", name)),
+        );
     }
 }
 
-fn pacr_members(card: &Card) -> impl Iterator<Item = &String> {
+fn pacr_members(card: &AgentCard) -> impl Iterator<Item = &String> {
     let members = card.get("metadata").and_then(Value::as_object);
     members.into_iter().flat_map(|members| members.keys()).filter(|name| name.starts_with(PACR))
 }
 
-fn below(place: &str, name: &str) -> String {
+fn member_pointer(place: &str, name: &str) -> String {
     let mut place = place.to_owned();
     pointer::push(&mut place, name);
     excerpt(&place)

@@ -21,16 +21,16 @@ use serde_json::Value;
 use url::Url;
 
 use self::members::{MAX_LISTED, items};
-use super::shape::{self, Line, OwnSchema, line};
-use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
-use clresolve_core::reason::{Code, Reason};
+use super::shape::{self, LazySchema, SchemaRule, schema_rule};
+use super::{CardRules, CardSystemDefinition, DiscoveryRules, no_descriptor, no_fixes};
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::Findings;
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::ReasonCollector;
 
-pub(super) static DEFINITION: Definition = Definition {
+pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     title: "MA²D agent card",
-    distinctive,
+    distinctive: distinctive_members,
     refines: &[],
     version,
     check,
@@ -41,10 +41,10 @@ pub(super) static DEFINITION: Definition = Definition {
     written: &mapping::MAPPING,
     discovery: DiscoveryRules {
         paths: &["/.well-known/agent-card.json", "*.json"],
-        unreachable: Code::AnCardUnreachable,
+        unreachable: ReasonCode::AnCardUnreachable,
         absent: None,
         credentialed: None,
-        content_type: Some(Code::AnContentType),
+        content_type: Some(ReasonCode::AnContentType),
         stale: None,
         is_descriptor: no_descriptor,
     },
@@ -71,51 +71,63 @@ const VERSION: &str = "1.0";
 /// The methods of RFC 9110 and RFC 5789.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 
-static SCHEMA: OwnSchema =
+static SCHEMA: LazySchema =
     LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/anypoint.agent-card-1.0.schema.json")));
 
 const URL: &str = "an HTTP(S) URL";
-const LINES: &[Line] = &[
-    line("/name", &[Code::AnNameMalformed], "1 to 50 lower-case letters, digits and hyphens"),
-    line("/version", &[Code::AnVersionNotSemver], "a semantic version"),
-    line("/description", &[Code::AnDescriptionLength], "200 to 2000 characters"),
-    line("/homepage", &[Code::AnUrlMalformed], URL),
-    line("/repository", &[Code::AnUrlMalformed], URL),
-    line("/skills", &[Code::AnSkillsEmpty], "a list with at least one skill"),
-    line("/skills/*", &[Code::AnSkillNameMalformed], "an object with name and description"),
-    line("/skills/*/name", &[Code::AnSkillNameMalformed], "lower-case letters, digits and underscores"),
-    line("/skills/*/description", &[Code::AnSkillDescriptionLength], "at least 50 characters"),
-    line("/capabilities", &[Code::AnCapabilityType], "an object"),
-    line("/capabilities/languages", &[Code::AnLanguageUnknown], "a list of ISO 639-1 codes"),
-    line("/capabilities/languages/*", &[Code::AnLanguageUnknown], "an ISO 639-1 code"),
-    line("/capabilities/input_modes", &[Code::AnInputModeUnknown], "a list of modes"),
-    line("/capabilities/input_modes/*", &[Code::AnInputModeUnknown], "text, voice, image, video or file"),
-    line("/capabilities/output_modes", &[Code::AnOutputModeUnknown], "a list of modes"),
-    line("/capabilities/output_modes/*", &[Code::AnOutputModeUnknown], "text, json, speech, image, video or file"),
-    line("/capabilities/streaming", &[Code::AnCapabilityType], "a boolean"),
-    line("/capabilities/async", &[Code::AnCapabilityType], "a boolean"),
-    line("/capabilities/state_management", &[Code::AnCapabilityType], "a boolean"),
-    line("/invocation", &[Code::AnProtocolUnknown, Code::AnEndpointMalformed], "an object with protocol and endpoint"),
-    line("/invocation/protocol", &[Code::AnProtocolUnknown], "mcp, rest, grpc, graphql or websocket"),
-    line("/invocation/endpoint", &[Code::AnEndpointMalformed], URL),
-    line("/invocation/authentication", &[Code::AnAuthUnknown], "an object"),
-    line("/invocation/authentication/type", &[Code::AnAuthUnknown], "none, bearer, api_key, oauth2, basic or mtls"),
-    line("/invocation/authentication/required", &[Code::AnAuthUnknown], "a boolean"),
-    line("/invocation/format", &[Code::AnFormatUnknown], "json-rpc, rest or graphql"),
-    line("/invocation/method", &[Code::AnMethodUnknown], "a string").failing(),
-    line("/examples", &[Code::AnExampleIncomplete], "a list of examples"),
-    line("/examples/*", &[Code::AnExampleIncomplete], "an object with skill, input and output"),
-    line("/examples/*/skill", &[Code::AnExampleIncomplete], "a string"),
-    line("/examples/*/input", &[Code::AnExampleIncomplete], "an object"),
-    line("/examples/*/output", &[Code::AnExampleIncomplete], "an object"),
-    line("/metadata", &[Code::AnTimestampMalformed], "an object"),
-    line("/metadata/created_at", &[Code::AnTimestampMalformed], TIMESTAMP),
-    line("/metadata/updated_at", &[Code::AnTimestampMalformed], TIMESTAMP),
+const LINES: &[SchemaRule] = &[
+    schema_rule("/name", &[ReasonCode::AnNameMalformed], "1 to 50 lower-case letters, digits and hyphens"),
+    schema_rule("/version", &[ReasonCode::AnVersionNotSemver], "a semantic version"),
+    schema_rule("/description", &[ReasonCode::AnDescriptionLength], "200 to 2000 characters"),
+    schema_rule("/homepage", &[ReasonCode::AnUrlMalformed], URL),
+    schema_rule("/repository", &[ReasonCode::AnUrlMalformed], URL),
+    schema_rule("/skills", &[ReasonCode::AnSkillsEmpty], "a list with at least one skill"),
+    schema_rule("/skills/*", &[ReasonCode::AnSkillNameMalformed], "an object with name and description"),
+    schema_rule("/skills/*/name", &[ReasonCode::AnSkillNameMalformed], "lower-case letters, digits and underscores"),
+    schema_rule("/skills/*/description", &[ReasonCode::AnSkillDescriptionLength], "at least 50 characters"),
+    schema_rule("/capabilities", &[ReasonCode::AnCapabilityType], "an object"),
+    schema_rule("/capabilities/languages", &[ReasonCode::AnLanguageUnknown], "a list of ISO 639-1 codes"),
+    schema_rule("/capabilities/languages/*", &[ReasonCode::AnLanguageUnknown], "an ISO 639-1 code"),
+    schema_rule("/capabilities/input_modes", &[ReasonCode::AnInputModeUnknown], "a list of modes"),
+    schema_rule("/capabilities/input_modes/*", &[ReasonCode::AnInputModeUnknown], "text, voice, image, video or file"),
+    schema_rule("/capabilities/output_modes", &[ReasonCode::AnOutputModeUnknown], "a list of modes"),
+    schema_rule(
+        "/capabilities/output_modes/*",
+        &[ReasonCode::AnOutputModeUnknown],
+        "text, json, speech, image, video or file",
+    ),
+    schema_rule("/capabilities/streaming", &[ReasonCode::AnCapabilityType], "a boolean"),
+    schema_rule("/capabilities/async", &[ReasonCode::AnCapabilityType], "a boolean"),
+    schema_rule("/capabilities/state_management", &[ReasonCode::AnCapabilityType], "a boolean"),
+    schema_rule(
+        "/invocation",
+        &[ReasonCode::AnProtocolUnknown, ReasonCode::AnEndpointMalformed],
+        "an object with protocol and endpoint",
+    ),
+    schema_rule("/invocation/protocol", &[ReasonCode::AnProtocolUnknown], "mcp, rest, grpc, graphql or websocket"),
+    schema_rule("/invocation/endpoint", &[ReasonCode::AnEndpointMalformed], URL),
+    schema_rule("/invocation/authentication", &[ReasonCode::AnAuthUnknown], "an object"),
+    schema_rule(
+        "/invocation/authentication/type",
+        &[ReasonCode::AnAuthUnknown],
+        "none, bearer, api_key, oauth2, basic or mtls",
+    ),
+    schema_rule("/invocation/authentication/required", &[ReasonCode::AnAuthUnknown], "a boolean"),
+    schema_rule("/invocation/format", &[ReasonCode::AnFormatUnknown], "json-rpc, rest or graphql"),
+    schema_rule("/invocation/method", &[ReasonCode::AnMethodUnknown], "a string").with_failure(),
+    schema_rule("/examples", &[ReasonCode::AnExampleIncomplete], "a list of examples"),
+    schema_rule("/examples/*", &[ReasonCode::AnExampleIncomplete], "an object with skill, input and output"),
+    schema_rule("/examples/*/skill", &[ReasonCode::AnExampleIncomplete], "a string"),
+    schema_rule("/examples/*/input", &[ReasonCode::AnExampleIncomplete], "an object"),
+    schema_rule("/examples/*/output", &[ReasonCode::AnExampleIncomplete], "an object"),
+    schema_rule("/metadata", &[ReasonCode::AnTimestampMalformed], "an object"),
+    schema_rule("/metadata/created_at", &[ReasonCode::AnTimestampMalformed], TIMESTAMP),
+    schema_rule("/metadata/updated_at", &[ReasonCode::AnTimestampMalformed], TIMESTAMP),
 ];
 const TIMESTAMP: &str = "an ISO 8601 date, or date and time";
 
 /// Members that only these cards have. `invocation` is required. The others identify a card that lacks it.
-fn distinctive(card: &Card) -> Vec<&'static str> {
+fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
     let names = |value: &Value, members: &[&str]| members.iter().any(|member| value.get(member).is_some());
     let has = |holder: &str, members| card.get(holder).is_some_and(|value| names(value, members));
     let one_has = |list: &str, members| items(card, list).any(|item| names(item, members));
@@ -128,84 +140,99 @@ fn distinctive(card: &Card) -> Vec<&'static str> {
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }
 
-fn version(_card: &Card) -> Option<String> {
+fn version(_card: &AgentCard) -> Option<String> {
     Some(VERSION.to_owned())
 }
 
-fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
-    let mut found = Findings::default();
-    shape::objections(card, &SCHEMA, LINES, &mut found);
-    urls(card, &mut found);
-    method(card, &mut found);
-    timestamps(card, &mut found);
-    skills(card, &mut found);
-    examples(card, &mut found);
+fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
+    shape::check_schema(card, &SCHEMA, LINES, &mut found);
+    check_urls(card, &mut found);
+    check_method(card, &mut found);
+    check_timestamps(card, &mut found);
+    check_skill_names(card, &mut found);
+    check_examples(card, &mut found);
     if let Some(previous) = rules.previous {
-        change::against(previous, card, &mut found);
+        change::check_version_change(previous, card, &mut found);
     }
-    found.weighed(rules.profile)
+    found.with_effects(rules.profile)
 }
 
 /// AN-8 and AN-15: reports values that start like a URL but are not valid URLs.
-fn urls(card: &Card, found: &mut Findings) {
+fn check_urls(card: &AgentCard, found: &mut ReasonCollector) {
     let places = [
-        ("/invocation/endpoint", Code::AnEndpointMalformed),
-        ("/homepage", Code::AnUrlMalformed),
-        ("/repository", Code::AnUrlMalformed),
+        ("/invocation/endpoint", ReasonCode::AnEndpointMalformed),
+        ("/homepage", ReasonCode::AnUrlMalformed),
+        ("/repository", ReasonCode::AnUrlMalformed),
     ];
     for (place, code) in places {
-        if let Some(text) = card.at(place).and_then(Value::as_str)
+        if let Some(text) = card.value_at(place).and_then(Value::as_str)
             && Url::parse(text).is_err()
         {
-            found.add_once(Reason::new(code).expected(URL).observed(excerpt(text)).at(place));
+            found.add_once(Reason::new(code).expected(URL).observed(excerpt(text)).at_place(place));
         }
     }
 }
 
 /// AN-23, first half: a string that is not an HTTP method in any case is a warning.
-fn method(card: &Card, found: &mut Findings) {
+fn check_method(card: &AgentCard, found: &mut ReasonCollector) {
     let place = "/invocation/method";
-    if let Some(method) = card.at(place).and_then(Value::as_str)
+    if let Some(method) = card.value_at(place).and_then(Value::as_str)
         && !METHODS.iter().any(|known| known.eq_ignore_ascii_case(method))
     {
-        found.add(Reason::new(Code::AnMethodUnknown).expected(METHODS.join(", ")).observed(excerpt(method)).at(place));
+        found.add(
+            Reason::new(ReasonCode::AnMethodUnknown)
+                .expected(METHODS.join(", "))
+                .observed(excerpt(method))
+                .at_place(place),
+        );
     }
 }
 
 /// AN-16, for strings. The schema covers other values.
-fn timestamps(card: &Card, found: &mut Findings) {
+fn check_timestamps(card: &AgentCard, found: &mut ReasonCollector) {
     for place in ["/metadata/created_at", "/metadata/updated_at"] {
-        if let Some(text) = card.at(place).and_then(Value::as_str)
+        if let Some(text) = card.value_at(place).and_then(Value::as_str)
             && !time::is_iso_8601(text)
         {
-            found.add(Reason::new(Code::AnTimestampMalformed).expected(TIMESTAMP).observed(excerpt(text)).at(place));
+            found.add(
+                Reason::new(ReasonCode::AnTimestampMalformed)
+                    .expected(TIMESTAMP)
+                    .observed(excerpt(text))
+                    .at_place(place),
+            );
         }
     }
 }
 
 /// AN-23, second half: skill names are unique.
-fn skills(card: &Card, found: &mut Findings) {
+fn check_skill_names(card: &AgentCard, found: &mut ReasonCollector) {
     let mut seen = BTreeSet::new();
     for (at, skill) in items(card, "skills").enumerate() {
         if let Some(name) = skill.get("name").and_then(Value::as_str)
             && !seen.insert(name)
         {
-            found.add(Reason::new(Code::AnSkillDuplicate).observed(excerpt(name)).at(format!("/skills/{at}/name")));
+            found.add(
+                Reason::new(ReasonCode::AnSkillDuplicate)
+                    .observed(excerpt(name))
+                    .at_place(format!("/skills/{at}/name")),
+            );
         }
     }
 }
 
 /// AN-18.
-fn examples(card: &Card, found: &mut Findings) {
+fn check_examples(card: &AgentCard, found: &mut ReasonCollector) {
     let names: BTreeSet<&str> = items(card, "skills").filter_map(|skill| skill.get("name")?.as_str()).collect();
     for (at, example) in items(card, "examples").enumerate() {
         if let Some(skill) = example.get("skill").and_then(Value::as_str)
             && !names.contains(skill)
-            && !found.full(Code::AnExampleSkillUnknown)
+            && !found.is_full(ReasonCode::AnExampleSkillUnknown)
         {
             let known = names.iter().take(MAX_LISTED).copied().collect::<Vec<_>>().join(", ");
-            let reason = Reason::new(Code::AnExampleSkillUnknown).observed(excerpt(skill)).expected(excerpt(&known));
-            found.add(reason.at(format!("/examples/{at}/skill")));
+            let reason =
+                Reason::new(ReasonCode::AnExampleSkillUnknown).observed(excerpt(skill)).expected(excerpt(&known));
+            found.add(reason.at_place(format!("/examples/{at}/skill")));
         }
     }
 }

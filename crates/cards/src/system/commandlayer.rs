@@ -2,16 +2,16 @@
 
 mod mapping;
 
-use super::{Definition, DiscoveryRules, Fix, Rules, present};
+use super::{CardRules, CardSystemDefinition, DerivedMemberFix, DiscoveryRules, present};
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
-use clresolve_verdict::card::Card;
+use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check;
 
-pub(super) static DEFINITION: Definition = Definition {
+pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     title: "CommandLayer Agent-Card",
-    distinctive,
+    distinctive: distinctive_members,
     refines: &[],
     version,
     check,
@@ -22,7 +22,7 @@ pub(super) static DEFINITION: Definition = Definition {
     written: &mapping::MAPPING,
     discovery: DiscoveryRules {
         paths: &["/.well-known/agent.json", "/.well-known/agent-cards-v1.0.0.json"],
-        unreachable: Code::DiscoveryNoCard,
+        unreachable: ReasonCode::DiscoveryNoCard,
         absent: None,
         credentialed: None,
         content_type: None,
@@ -55,45 +55,50 @@ const ORDER: &[&str] = &[
     "updated_at",
 ];
 
-fn distinctive(card: &Card) -> Vec<&'static str> {
+fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
     present(card, &["ens", "implements", "entry", "schemas_mirror"])
 }
 
 /// Whether this is the document in which a registry of cards refers to its manifest. It is not a card, although it has
 /// an ENS name.
-fn is_descriptor(card: &Card) -> bool {
-    card.at("/registry/manifest").is_some()
+fn is_descriptor(card: &AgentCard) -> bool {
+    card.value_at("/registry/manifest").is_some()
 }
 
 /// The card's own version identifies its release line.
-fn version(card: &Card) -> Option<String> {
+fn version(card: &AgentCard) -> Option<String> {
     card.version().map(excerpt)
 }
 
-fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
+fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
     let profile = rules.profile;
-    let checks = [check::card::card, check::entry::entry, check::verbs::verbs, check::verbs::unproven_mirrors];
+    let checks =
+        [check::card::check_card, check::entry::check_entry, check::verbs::check_verbs, check::verbs::unproven_mirrors];
     let reasons = checks.iter().flat_map(|check| check(card, profile));
-    reasons.chain(unreachable_name(card).map(|reason| profile.weigh(reason))).collect()
+    reasons.chain(unreachable_name(card).map(|reason| profile.assign_effect(reason))).collect()
 }
 
 /// CL-6: the slug is the first label of the name, if that label is URL-safe.
-fn fixes(card: &Card) -> Vec<Fix> {
+fn fixes(card: &AgentCard) -> Vec<DerivedMemberFix> {
     let (Some(ens), Some(slug)) = (card.ens(), card.get("slug")) else { return Vec::new() };
     let label = ens.split('.').next().unwrap_or_default();
     let is_fine = slug.as_str().is_some_and(|slug| check::card::is_url_safe(slug) && !slug.is_empty());
     if is_fine || label.is_empty() || !check::card::is_url_safe(label) {
         return Vec::new();
     }
-    vec![Fix { pointer: "/slug", value: label.to_owned() }]
+    vec![DerivedMemberFix { pointer: "/slug", value: label.to_owned() }]
 }
 
 /// CL-53, for the card alone: a name that is not in normal form cannot equal a resolved name.
-fn unreachable_name(card: &Card) -> Option<Reason> {
+fn unreachable_name(card: &AgentCard) -> Option<Reason> {
     let ens = card.ens()?;
     let reason = |expected: String| {
         let message = "The card's ens is not in normal form, so it equals no resolved name.";
-        Reason::new(Code::CardEnsMismatch).message(message).expected(expected).observed(excerpt(ens)).at("/ens")
+        Reason::new(ReasonCode::CardEnsMismatch)
+            .message(message)
+            .expected(expected)
+            .observed(excerpt(ens))
+            .at_place("/ens")
     };
     match EnsName::parse(ens) {
         Ok(name) if name.as_str() == ens => None,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// A field that the cards of several systems have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Field {
+pub(crate) enum CommonCardField {
     /// Lower-case name for programs.
     Slug,
     /// Display name.
@@ -44,7 +44,7 @@ pub(crate) enum Field {
     /// A2A's complete security schemes, by name.
     SchemeMap,
     /// The authentication methods that a caller needs. In a system without such a member they are those of
-    /// [`Authentication`](Self::Authentication).
+    /// [`AgentAuthentication`](Self::Authentication).
     Requirements,
     /// A2A's extensions.
     Extensions,
@@ -54,7 +54,7 @@ pub(crate) enum Field {
 
 /// A field that the skills of several systems have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SkillField {
+pub(crate) enum CommonSkillField {
     Id,
     Name,
     Description,
@@ -72,7 +72,7 @@ pub(crate) enum SkillField {
 
 /// The representation of a value in a system.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
+pub(crate) enum FieldRepresentation {
     Text,
     /// A string that is written only if the system allows it.
     Fitting(fn(&str) -> bool),
@@ -88,11 +88,11 @@ pub(crate) enum Form {
     /// A value of an older shape. It is converted to the current shape when read, and never written.
     Older(fn(&Value) -> Option<Value>),
     /// A system-specific word. Each row has the system's word and the common one.
-    Word(Words),
+    Word(VocabularyMap),
     /// A list of such words.
-    WordList(Words),
+    WordList(VocabularyMap),
     /// A2A's map of security schemes.
-    Schemes(SchemeForm),
+    Schemes(SecuritySchemeForm),
     /// A2A's list of security requirements.
     Requirements,
     /// Interfaces that are appended to the list at the location. Written but never read.
@@ -101,11 +101,11 @@ pub(crate) enum Form {
 
 /// The system's words and the common ones. The first matching row applies, so several of the system's words may map to
 /// one common word.
-pub(crate) type Words = &'static [(&'static str, &'static str)];
+pub(crate) type VocabularyMap = &'static [(&'static str, &'static str)];
 
 /// The two representations of a security scheme in A2A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SchemeForm {
+pub(crate) enum SecuritySchemeForm {
     /// As in OpenAPI, with a member `type`.
     OpenApi,
     /// As in the JSON of protocol buffers, with a member for each kind.
@@ -114,19 +114,19 @@ pub(crate) enum SchemeForm {
 
 /// Where a card of a system stores each field.
 #[derive(Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct CardFieldMapping {
     /// JSON Pointers within the card.
-    pub(crate) fields: &'static [(Field, &'static str, Form)],
+    pub(crate) fields: &'static [(CommonCardField, &'static str, FieldRepresentation)],
     /// Fields that a card implies by omitting their member, in the system's words. They apply if there is an endpoint.
-    pub(crate) defaults: &'static [(Field, &'static str)],
+    pub(crate) defaults: &'static [(CommonCardField, &'static str)],
     /// JSON Pointer of the list of skills.
     pub(crate) skills: &'static str,
     /// JSON Pointers within a skill. An empty one is the skill itself.
-    pub(crate) skill: &'static [(SkillField, &'static str, Form)],
+    pub(crate) skill: &'static [(CommonSkillField, &'static str, FieldRepresentation)],
 }
 
 /// Authentication methods, as most systems spell them.
-pub(crate) const AUTHENTICATION: Words = &[
+pub(crate) const AUTHENTICATION: VocabularyMap = &[
     ("none", "none"),
     ("bearer", "bearer"),
     ("basic", "basic"),
@@ -136,15 +136,15 @@ pub(crate) const AUTHENTICATION: Words = &[
 ];
 
 /// A2A's bindings. A plain `grpc` in another system is not A2A over gRPC, so these words have a separate prefix.
-pub(crate) const A2A_BINDINGS: Words =
+pub(crate) const A2A_BINDINGS: VocabularyMap =
     &[("JSONRPC", "a2a+jsonrpc"), ("GRPC", "a2a+grpc"), ("HTTP+JSON", "a2a+http"), ("x402", "x402")];
 
 /// The common word for an A2A security scheme, if there is one, and the location of that word in the scheme. The
 /// location is the whole scheme if it has no further members.
-pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<(&'static str, &'static str)> {
+pub(crate) fn scheme_word(scheme: &Value, form: SecuritySchemeForm) -> Option<(&'static str, &'static str)> {
     let (kind, http) = match form {
-        SchemeForm::OpenApi => (scheme["type"].as_str()?, scheme["scheme"].as_str()),
-        SchemeForm::OneOf => {
+        SecuritySchemeForm::OpenApi => (scheme["type"].as_str()?, scheme["scheme"].as_str()),
+        SecuritySchemeForm::OneOf => {
             let mut members = scheme.as_object()?.iter();
             let (kind, inner) = members.next().filter(|_| members.len() == 0)?;
             (kind.as_str(), inner["scheme"].as_str())
@@ -165,12 +165,12 @@ pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<(&'static 
 }
 
 /// The A2A security scheme for a common word. API keys and OAuth flows need more than a word.
-pub(crate) fn scheme_of(word: &str, form: SchemeForm) -> Option<Value> {
+pub(crate) fn scheme_of(word: &str, form: SecuritySchemeForm) -> Option<Value> {
     Some(match (word, form) {
-        ("bearer" | "basic", SchemeForm::OpenApi) => json!({"type": "http", "scheme": word}),
-        ("bearer" | "basic", SchemeForm::OneOf) => json!({"httpAuthSecurityScheme": {"scheme": word}}),
-        ("mtls", SchemeForm::OpenApi) => json!({"type": "mutualTLS"}),
-        ("mtls", SchemeForm::OneOf) => json!({"mtlsSecurityScheme": {}}),
+        ("bearer" | "basic", SecuritySchemeForm::OpenApi) => json!({"type": "http", "scheme": word}),
+        ("bearer" | "basic", SecuritySchemeForm::OneOf) => json!({"httpAuthSecurityScheme": {"scheme": word}}),
+        ("mtls", SecuritySchemeForm::OpenApi) => json!({"type": "mutualTLS"}),
+        ("mtls", SecuritySchemeForm::OneOf) => json!({"mtlsSecurityScheme": {}}),
         _ => return None,
     })
 }

@@ -14,17 +14,17 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use url::Url;
 
-use super::shape::{self, Line, OwnSchema, line};
-use super::{CardSystem, Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
-use clresolve_core::reason::{Code, Effect, Reason};
+use super::shape::{self, LazySchema, SchemaRule, schema_rule};
+use super::{CardRules, CardSystem, CardSystemDefinition, DiscoveryRules, no_descriptor, no_fixes};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::excerpt;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::{Findings, content};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::{ReasonCollector, content};
 use clresolve_verdict::schema;
 
-pub(super) static DEFINITION: Definition = Definition {
+pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     title: "Orloj agent card",
-    distinctive,
+    distinctive: distinctive_members,
     refines: &[CardSystem::A2a],
     version,
     check,
@@ -35,11 +35,11 @@ pub(super) static DEFINITION: Definition = Definition {
     written: &mapping::MAPPING,
     discovery: DiscoveryRules {
         paths: &["/.well-known/agent-card.json", "/v1/agent-systems/{name}/.well-known/agent-card.json"],
-        unreachable: Code::OrCardUnreachable,
-        absent: Some(Code::OrRootCardAbsent),
-        credentialed: Some(Code::OrDiscoveryCredentialed),
+        unreachable: ReasonCode::OrCardUnreachable,
+        absent: Some(ReasonCode::OrRootCardAbsent),
+        credentialed: Some(ReasonCode::OrDiscoveryCredentialed),
         content_type: None,
-        stale: Some(Code::OrCardStale),
+        stale: Some(ReasonCode::OrCardStale),
         is_descriptor: no_descriptor,
     },
 };
@@ -56,34 +56,36 @@ const ORDER: &[&str] = &[
     "provider",
 ];
 
-static SCHEMA: OwnSchema =
+static SCHEMA: LazySchema =
     LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/orloj.agent-card.schema.json")));
 
-const LINES: &[Line] = &[
-    line("/name", &[Code::OrNameMissing], "a non-empty string"),
-    line("/url", &[Code::OrUrlMalformed], "an absolute URI"),
-    line("/skills", &[Code::OrSkillIncomplete], "a list of skills"),
-    line("/skills/*", &[Code::OrSkillIncomplete], "an object with id and name"),
-    line("/skills/*/id", &[Code::OrSkillIncomplete], "a non-empty string"),
-    line("/skills/*/name", &[Code::OrSkillIncomplete], "a non-empty string"),
-    line("/skills/*/description", &[Code::OrSkillDescriptionEmpty], "a description, or none").by("minLength"),
-    line("/skills/*/description", &[Code::OrSkillDescriptionEmpty], "a string, or none").failing(),
-    line("/skills/*/inputSchema", &[Code::OrInputSchemaEmpty], "a schema, or none").by("minProperties"),
-    line("/skills/*/inputSchema", &[Code::OrInputSchemaInvalid], "an object that is a JSON Schema"),
-    line("/capabilities", &[Code::OrCapabilityType], "an object"),
-    line("/capabilities/*", &[Code::OrCapabilityType], "true or false"),
-    line("/authentication", &[Code::OrAuthType], "an object with a list of schemes"),
-    line("/authentication/schemes", &[Code::OrAuthType], "a list of strings"),
-    line("/authentication/schemes/*", &[Code::OrAuthType], "a string"),
-    line("/provider", &[Code::OrProviderUrlMalformed], "an object with a url"),
-    line("/provider/url", &[Code::OrProviderUrlMalformed], "an absolute URI"),
-    line("/version", &[Code::OrVersionType], "a string"),
-    line("/protocolVersion", &[Code::OrVersionType], "a string"),
+const LINES: &[SchemaRule] = &[
+    schema_rule("/name", &[ReasonCode::OrNameMissing], "a non-empty string"),
+    schema_rule("/url", &[ReasonCode::OrUrlMalformed], "an absolute URI"),
+    schema_rule("/skills", &[ReasonCode::OrSkillIncomplete], "a list of skills"),
+    schema_rule("/skills/*", &[ReasonCode::OrSkillIncomplete], "an object with id and name"),
+    schema_rule("/skills/*/id", &[ReasonCode::OrSkillIncomplete], "a non-empty string"),
+    schema_rule("/skills/*/name", &[ReasonCode::OrSkillIncomplete], "a non-empty string"),
+    schema_rule("/skills/*/description", &[ReasonCode::OrSkillDescriptionEmpty], "a description, or none")
+        .for_keyword("minLength"),
+    schema_rule("/skills/*/description", &[ReasonCode::OrSkillDescriptionEmpty], "a string, or none").with_failure(),
+    schema_rule("/skills/*/inputSchema", &[ReasonCode::OrInputSchemaEmpty], "a schema, or none")
+        .for_keyword("minProperties"),
+    schema_rule("/skills/*/inputSchema", &[ReasonCode::OrInputSchemaInvalid], "an object that is a JSON Schema"),
+    schema_rule("/capabilities", &[ReasonCode::OrCapabilityType], "an object"),
+    schema_rule("/capabilities/*", &[ReasonCode::OrCapabilityType], "true or false"),
+    schema_rule("/authentication", &[ReasonCode::OrAuthType], "an object with a list of schemes"),
+    schema_rule("/authentication/schemes", &[ReasonCode::OrAuthType], "a list of strings"),
+    schema_rule("/authentication/schemes/*", &[ReasonCode::OrAuthType], "a string"),
+    schema_rule("/provider", &[ReasonCode::OrProviderUrlMalformed], "an object with a url"),
+    schema_rule("/provider/url", &[ReasonCode::OrProviderUrlMalformed], "an absolute URI"),
+    schema_rule("/version", &[ReasonCode::OrVersionType], "a string"),
+    schema_rule("/protocolVersion", &[ReasonCode::OrVersionType], "a string"),
 ];
 
 /// The endpoint's path has a distinctive form (OR-3), which is detected even in an invalid URL. A2A cards need no input
 /// schema for a skill. A card that has one, and also has members that A2A requires and Orloj lacks, is an A2A card.
-fn distinctive(card: &Card) -> Vec<&'static str> {
+fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
     let has_path = |url: &str| url.contains("/v1/agent-systems/");
     let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let is_a2a = card.get("defaultInputModes").is_some() || card.get("supportedInterfaces").is_some();
@@ -95,39 +97,39 @@ fn distinctive(card: &Card) -> Vec<&'static str> {
 }
 
 /// The version of A2A that the server declares. Orloj's specification of the card has no version.
-fn version(card: &Card) -> Option<String> {
+fn version(card: &AgentCard) -> Option<String> {
     card.text("/protocolVersion").map(excerpt)
 }
 
-fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
-    let mut found = Findings::default();
-    shape::objections(card, &SCHEMA, LINES, &mut found);
-    endpoint(card, &mut found);
-    input_schemas(card, &mut found);
-    protocol_version(card, &mut found);
-    content::secrets(card, "OR-7", &mut found);
-    found.weighed(rules.profile)
+fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
+    shape::check_schema(card, &SCHEMA, LINES, &mut found);
+    check_endpoint(card, &mut found);
+    check_input_schemas(card, &mut found);
+    check_protocol_version(card, &mut found);
+    content::scan_secrets(card, "OR-7", &mut found);
+    found.with_effects(rules.profile)
 }
 
 /// OR-3.
-fn endpoint(card: &Card, found: &mut Findings) {
+fn check_endpoint(card: &AgentCard, found: &mut ReasonCollector) {
     let (Some(name), Some(text)) = (card.text("/name"), card.text("/url")) else { return };
     let Ok(url) = Url::parse(text) else { return };
-    if found.speak_of("/url", Code::OrUrlNameMismatch) || system_of(&url).as_deref() == Some(name) {
+    if found.has_specific_reason("/url", ReasonCode::OrUrlNameMismatch) || system_of(&url).as_deref() == Some(name) {
         return;
     }
     let expected = format!("a path that ends in /v1/agent-systems/{}/a2a", excerpt(name));
-    found.add(Reason::new(Code::OrUrlNameMismatch).expected(expected).observed(excerpt(text)).at("/url"));
+    found.add(Reason::new(ReasonCode::OrUrlNameMismatch).expected(expected).observed(excerpt(text)).at_place("/url"));
 }
 
 /// OR-17: according to the specification this is only a setting of the server.
-fn protocol_version(card: &Card, found: &mut Findings) {
+fn check_protocol_version(card: &AgentCard, found: &mut ReasonCollector) {
     let place = "/protocolVersion";
-    if let Some(version) = card.at(place).and_then(Value::as_str).filter(|version| !is_dotted_number(version)) {
+    if let Some(version) = card.value_at(place).and_then(Value::as_str).filter(|version| !is_dotted_number(version)) {
         let mut reason =
-            Reason::new(Code::OrVersionType).message("The Orloj card's protocolVersion is no dotted number.");
-        reason.effect = Effect::Warn;
-        found.add(reason.expected("a dotted number, such as 1.0").observed(excerpt(version)).at(place));
+            Reason::new(ReasonCode::OrVersionType).message("The Orloj card's protocolVersion is no dotted number.");
+        reason.effect = ReasonEffect::Warn;
+        found.add(reason.expected("a dotted number, such as 1.0").observed(excerpt(version)).at_place(place));
     }
 }
 
@@ -137,13 +139,13 @@ fn is_dotted_number(text: &str) -> bool {
 }
 
 /// OR-17, except for the type.
-fn input_schemas(card: &Card, found: &mut Findings) {
+fn check_input_schemas(card: &AgentCard, found: &mut ReasonCollector) {
     let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     for (at, skill) in skills.iter().enumerate() {
         let schema = skill.get("inputSchema").filter(|schema| schema.is_object());
         if schema.is_some_and(|schema| !schema::is_schema(schema)) {
-            let reason = Reason::new(Code::OrInputSchemaInvalid).expected("a schema of JSON Schema 2020-12");
-            found.add(reason.at(format!("/skills/{at}/inputSchema")));
+            let reason = Reason::new(ReasonCode::OrInputSchemaInvalid).expected("a schema of JSON Schema 2020-12");
+            found.add(reason.at_place(format!("/skills/{at}/inputSchema")));
         }
     }
 }

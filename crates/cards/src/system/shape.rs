@@ -1,34 +1,34 @@
 //! Maps violations of a card system's schema to the codes of the rules that they break.
 //!
-//! Only the schema defines the shape. A table of [`Line`]s assigns its parts to rules. A violation without a matching
-//! line is `document-schema-invalid`, unless a rule already has a finding at the same location.
+//! Only the schema defines the shape. A table of [`SchemaRule`]s assigns its parts to rules. A violation without a
+//! matching line is `document-schema-invalid`, unless a rule already has a finding at the same location.
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use clresolve_core::json::kind;
-use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::json::json_type;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::excerpt;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::Findings;
-use clresolve_verdict::schema::{MAX_OBJECTIONS, MAX_VIOLATIONS, Schema, Violation};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::ReasonCollector;
+use clresolve_verdict::schema::{MAX_OBJECTIONS, MAX_VIOLATIONS, SchemaViolation, StrictSchema};
 
 /// A schema of this crate, compiled once.
-pub(super) type OwnSchema = LazyLock<Schema>;
+pub(super) type LazySchema = LazyLock<StrictSchema>;
 
-pub(super) fn compiled(bytes: &[u8]) -> Schema {
-    Schema::load(bytes, &[]).expect("a test compiles every schema of this crate")
+pub(super) fn compiled(bytes: &[u8]) -> StrictSchema {
+    StrictSchema::load(bytes, &[]).expect("a test compiles every schema of this crate")
 }
 
 /// One part of a schema, with the rules that it represents.
-pub(super) struct Line {
+pub(super) struct SchemaRule {
     /// JSON Pointer of the value. `*` matches any one segment.
     pub(super) place: &'static str,
     /// The violated keyword. `None` matches any keyword.
     pub(super) keyword: Option<&'static str>,
     /// The codes of the violated rules.
-    pub(super) codes: &'static [Code],
+    pub(super) codes: &'static [ReasonCode],
     /// What the rules require.
     pub(super) expected: &'static str,
     /// Whether a violation fails even if the rule itself only warns: a value of another type cannot belong to a valid
@@ -37,36 +37,42 @@ pub(super) struct Line {
 }
 
 /// The line for every violation at `place`.
-pub(super) const fn line(place: &'static str, codes: &'static [Code], expected: &'static str) -> Line {
-    Line { place, keyword: None, codes, expected, fails: false }
+pub(super) const fn schema_rule(
+    place: &'static str,
+    codes: &'static [ReasonCode],
+    expected: &'static str,
+) -> SchemaRule {
+    SchemaRule { place, keyword: None, codes, expected, fails: false }
 }
 
-impl Line {
+impl SchemaRule {
     /// Restricts the line to violations of this keyword.
-    pub(super) const fn by(self, keyword: &'static str) -> Self {
+    pub(super) const fn for_keyword(self, keyword: &'static str) -> Self {
         Self { keyword: Some(keyword), ..self }
     }
 
     /// Makes violations invalidate the card, although the rule itself only warns.
-    pub(super) const fn failing(self) -> Self {
+    pub(super) const fn with_failure(self) -> Self {
         Self { fails: true, ..self }
     }
 
-    fn speaks_of(&self, violation: &Violation) -> bool {
+    fn covers_violation(&self, violation: &SchemaViolation) -> bool {
         self.keyword.is_none_or(|keyword| keyword == violation.keyword) && matches(self.place, &violation.pointer)
     }
 }
 
 /// Adds the violations of `schema` in `card`. The first matching line applies to a violation.
-pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &mut Findings) {
-    let (mut ruled, mut general) = (Vec::<(&Line, Violation)>::new(), Vec::new());
+pub(super) fn check_schema(card: &AgentCard, schema: &StrictSchema, lines: &[SchemaRule], found: &mut ReasonCollector) {
+    let (mut ruled, mut general) = (Vec::<(&SchemaRule, SchemaViolation)>::new(), Vec::new());
     // Some lines only warn. Their violations must not crowd out those of other lines.
     for (number, violation) in schema.every_violation(card.document()).enumerate() {
         if number == MAX_OBJECTIONS && !clresolve_core::mutant!("objections-of-systems-unbounded") {
-            found.add(Reason::new(Code::CardTooComplex).observed(format!("more than {MAX_OBJECTIONS} violations")));
+            found.add(
+                Reason::new(ReasonCode::CardTooComplex).observed(format!("more than {MAX_OBJECTIONS} violations")),
+            );
             break;
         }
-        match lines.iter().find(|line| line.speaks_of(&violation)) {
+        match lines.iter().find(|line| line.covers_violation(&violation)) {
             Some(line) if ruled.iter().filter(|(other, _)| std::ptr::eq(*other, line)).count() < MAX_VIOLATIONS => {
                 ruled.push((line, violation));
             }
@@ -75,11 +81,11 @@ pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &m
         }
     }
     for (line, violation) in ruled {
-        let observed = card.at(&violation.pointer).map(shown);
+        let observed = card.value_at(&violation.pointer).map(display_value);
         for code in line.codes {
-            let mut reason = Reason::new(*code).expected(line.expected).at(excerpt(&violation.pointer));
+            let mut reason = Reason::new(*code).expected(line.expected).at_place(excerpt(&violation.pointer));
             if line.fails {
-                reason.effect = Effect::Fail;
+                reason.effect = ReasonEffect::Fail;
             }
             found.add_once(match &observed {
                 Some(observed) => reason.observed(observed),
@@ -88,19 +94,19 @@ pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &m
         }
     }
     for violation in general {
-        if !found.speak_of(&violation.pointer, Code::DocumentSchemaInvalid) {
-            let reason = Reason::new(Code::DocumentSchemaInvalid).observed(violation.detail);
-            found.add_once(reason.at(excerpt(&violation.pointer)));
+        if !found.has_specific_reason(&violation.pointer, ReasonCode::DocumentSchemaInvalid) {
+            let reason = Reason::new(ReasonCode::DocumentSchemaInvalid).observed(violation.detail);
+            found.add_once(reason.at_place(excerpt(&violation.pointer)));
         }
     }
 }
 
 /// A value as displayed in a finding: strings and numbers as they are, for other values their type.
-pub(super) fn shown(value: &Value) -> String {
+pub(super) fn display_value(value: &Value) -> String {
     match value {
         Value::String(text) => excerpt(text),
         Value::Number(number) => number.to_string(),
-        other => kind(other).to_owned(),
+        other => json_type(other).to_owned(),
     }
 }
 
@@ -117,20 +123,20 @@ fn matches(pattern: &str, pointer: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clresolve_verdict::profile::{DEFAULT, Profiles};
+    use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
     use serde_json::json;
 
     use super::*;
     use crate::lint::lint;
-    use crate::system::Rules;
+    use crate::system::CardRules;
 
     #[test]
     fn more_violations_than_are_looked_at_make_a_card_too_complex() {
-        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+        let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
         let is_too_complex = |modes: usize| {
             let card = json!({"supportedInterfaces": [], "defaultInputModes": vec![0; modes]}).to_string();
-            let report = lint(card.as_bytes(), None, &Rules::of(&profile));
-            report.findings.iter().any(|finding| finding.code == Code::CardTooComplex)
+            let report = lint(card.as_bytes(), None, &CardRules::from_profile(&profile));
+            report.findings.iter().any(|finding| finding.code == ReasonCode::CardTooComplex)
         };
         assert!(is_too_complex(2 * MAX_OBJECTIONS - 200));
         assert!(!is_too_complex(MAX_OBJECTIONS - 200));

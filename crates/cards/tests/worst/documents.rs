@@ -11,25 +11,25 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use clresolve_cards::convert::convert;
-use clresolve_cards::discovery::{DocumentKind, JudgedDocument};
+use clresolve_cards::discovery::{JudgedDocument, JudgedDocumentKind};
 use clresolve_cards::lint;
 use clresolve_cards::project::signed_a2a_card;
-use clresolve_cards::signature::{Root, TrustRoots, verify};
-use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_cards::signature::{TrustRoot, TrustRoots, verify};
+use clresolve_cards::system::{CardRules, CardSystem};
 use clresolve_core::digest::Digest;
-use clresolve_core::json::Limits;
-use clresolve_jose::SigningKey;
-use clresolve_verdict::build::{self, Reporter, Run};
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::Policy;
-use clresolve_verdict::evidence::{IpfsOutcome, ProvenBy, SchemaAnswers, SchemaEvidence, Source};
+use clresolve_core::json::JsonLimits;
+use clresolve_jose::Ed25519SigningKey;
+use clresolve_verdict::build::{self, ResolutionRun, VerdictContext};
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::JudgementPolicy;
+use clresolve_verdict::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, SchemaEvidence, SchemaResponses};
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
+use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
 use clresolve_verdict::sample;
 use clresolve_verdict::schema::served::ServedSchema;
 use clresolve_verdict::schema::strict::MAX_REFERENCES;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::verdict::ResolutionDepth;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ pub(crate) struct Prepared {
     seed: Seed,
     pub(crate) document: Bytes,
     /// The gathered evidence, for a verdict.
-    run: Option<Run>,
+    run: Option<ResolutionRun>,
     /// The trusted verdict, for a projection.
     resolution: Option<Resolution>,
     world: &'static World,
@@ -69,33 +69,34 @@ impl Prepared {
         match self.seed.judge {
             Judge::Verdict | Judge::Schemas => {
                 let run = self.run.as_ref().expect("it was gathered");
-                build::resolution(&world.reporter(self.seed.judge), run, 0).verdict().reasons.len()
+                build::build_resolution(&world.reporter(self.seed.judge), run, 0).verdict().reasons.len()
             }
             Judge::Served => ServedSchema::read(self.document.clone()).digest().as_bytes().len(),
             Judge::Lint => {
-                let judgement = lint::judge(&self.document, None, &Rules::of(&world.profile), &world.profiles);
+                let judgement =
+                    lint::judge(&self.document, None, &CardRules::from_profile(&world.profile), &world.profiles);
                 serde_json::to_string(&judgement).map_or(0, |text| text.len())
             }
             Judge::Discovery => {
-                let found = JudgedDocument::judge(&self.document, None, &Rules::of(&world.profile));
-                let DocumentKind::Card(report) = &found.kind else { return 0 };
+                let found = JudgedDocument::judge(&self.document, None, &CardRules::from_profile(&world.profile));
+                let JudgedDocumentKind::Card(report) = &found.kind else { return 0 };
                 serde_json::to_string(report).map_or(0, |text| text.len())
             }
             Judge::Signatures => {
-                let Ok(card) = Card::parse(&self.document) else { return 0 };
+                let Ok(card) = AgentCard::parse(&self.document) else { return 0 };
                 verify(card.document(), &world.roots).reasons.len()
             }
             Judge::Conversion => {
-                let Ok(card) = Card::parse(&self.document) else { return 0 };
+                let Ok(card) = AgentCard::parse(&self.document) else { return 0 };
                 let from = CardSystem::ALL[self.seed.base().min(CardSystem::ALL.len() - 1)];
                 let to = CardSystem::ALL[self.seed.to % CardSystem::ALL.len()];
-                let converted = convert(&card, from, to, &Rules::of(&world.profile));
+                let converted = convert(&card, from, to, &CardRules::from_profile(&world.profile));
                 serde_json::to_string(&(converted.card, converted.report)).map_or(0, |text| text.len())
             }
             Judge::Projection => {
                 let resolution = self.resolution.as_ref().expect("it was proven");
                 let card = signed_a2a_card(resolution, &GatePolicy::default(), Some(&world.key));
-                card.map_or(0, |card| Digest::of(card.to_string().as_bytes()).as_bytes().len())
+                card.map_or(0, |card| Digest::compute(card.to_string().as_bytes()).as_bytes().len())
             }
         }
     }
@@ -103,10 +104,10 @@ impl Prepared {
 
 /// The rules and data by which documents are judged.
 struct World {
-    profiles: Profiles,
-    profile: Arc<Profile>,
+    profiles: ConformanceProfiles,
+    profile: Arc<ConformanceProfile>,
     roots: TrustRoots,
-    key: SigningKey,
+    key: Ed25519SigningKey,
     /// The agent whose card each document replaces, and the time of its judgement.
     agent: Value,
     now: Timestamp,
@@ -115,11 +116,11 @@ struct World {
 impl World {
     fn get() -> &'static Self {
         static WORLD: LazyLock<World> = LazyLock::new(|| {
-            let profiles = Profiles::builtin();
+            let profiles = ConformanceProfiles::builtin();
             let profile = profiles.get(DEFAULT).expect("it is built in");
             let now = "2026-01-01T00:00:00Z".parse().expect("a time");
-            let key = SigningKey::generate().expect("a key");
-            World { profiles, profile, roots: roots(), key, agent: sample::good(), now }
+            let key = Ed25519SigningKey::generate().expect("a key");
+            World { profiles, profile, roots: roots(), key, agent: sample::good_card(), now }
         });
         &WORLD
     }
@@ -127,31 +128,32 @@ impl World {
     /// The verdict if everything except the agent's card is valid.
     fn resolution(&self, document: &Bytes) -> Resolution {
         let evidence = sample::evidence(&self.agent, document, self.now);
-        let run = Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
-        build::resolution(&self.reporter(Judge::Verdict), &run, 0)
+        let run = ResolutionRun { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
+        build::build_resolution(&self.reporter(Judge::Verdict), &run, 0)
     }
 
     /// The evidence if the agent's card is `document`, and each source returned different bytes. At depth `schemas`, no
     /// gateway returned the card, so its CID is compared with the bytes that its URL served.
-    fn run(&self, judge: Judge, document: &Bytes) -> Run {
+    fn run(&self, judge: Judge, document: &Bytes) -> ResolutionRun {
         let mut evidence = sample::evidence(&self.agent, document, self.now);
-        let other = |byte: u8| Bytes::from(vec![byte; Limits::CARD.bytes]);
-        evidence.mirror = IpfsOutcome::Proven { bytes: other(b'm'), by: ProvenBy::Gateway, blocks: 1 };
+        let other = |byte: u8| Bytes::from(vec![byte; JsonLimits::CARD.bytes]);
+        evidence.mirror = IpfsOutcome::Proven { bytes: other(b'm'), by: ContentProofSource::Gateway, blocks: 1 };
         match judge {
             Judge::Schemas => {
                 evidence.schemas = Some(schemas());
                 evidence.ipfs = IpfsOutcome::Unproven(Vec::new());
             }
-            _ => evidence.https = Source::Body { bytes: other(b'h'), url: "https://cards.example/".to_owned() },
+            _ => evidence.https = HttpsOutcome::Body { bytes: other(b'h'), url: "https://cards.example/".to_owned() },
         }
-        Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }
+        ResolutionRun { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }
     }
 
-    fn reporter(&self, judge: Judge) -> Reporter<'_> {
-        static IDENTITY: LazyLock<Policy> = LazyLock::new(Policy::default);
-        static SCHEMAS: LazyLock<Policy> = LazyLock::new(|| Policy { depth: Depth::Schemas, ..Policy::default() });
+    fn reporter(&self, judge: Judge) -> VerdictContext<'_> {
+        static IDENTITY: LazyLock<JudgementPolicy> = LazyLock::new(JudgementPolicy::default);
+        static SCHEMAS: LazyLock<JudgementPolicy> =
+            LazyLock::new(|| JudgementPolicy { depth: ResolutionDepth::Schemas, ..JudgementPolicy::default() });
         let policy = if judge == Judge::Schemas { &*SCHEMAS } else { &*IDENTITY };
-        Reporter { world: "mainnet", chain_id: 1, profiles: &self.profiles, profile: &self.profile, policy }
+        VerdictContext { world: "mainnet", chain_id: 1, profiles: &self.profiles, profile: &self.profile, policy }
     }
 }
 
@@ -164,10 +166,10 @@ fn schemas() -> SchemaEvidence {
         let references: Vec<Value> = (0..MAX_REFERENCES).map(|at| json!({"$ref": format!("s{at}")})).collect();
         let document = json!({"$id": id, "allOf": references, "enum": vec!["n".repeat(24); 8000]}).to_string();
         let padded = |padding: &str| {
-            let room = Limits::SCHEMA.bytes - document.len();
+            let room = JsonLimits::SCHEMA.bytes - document.len();
             ServedSchema::read(format!("{document}{}", padding.repeat(room / padding.len())).into())
         };
-        SchemaAnswers { canonical: Ok(padded("\r\n")), mirror: Some(Ok(padded("\n"))) }
+        SchemaResponses { canonical: Ok(padded("\r\n")), mirror: Some(Ok(padded("\n"))) }
     };
     SchemaEvidence { request: bound("request"), receipt: bound("receipt") }
 }
@@ -183,5 +185,5 @@ fn roots() -> TrustRoots {
         json!({"kty": "RSA", "n": n, "e": "AQAB"}),
     ];
     let keys = json!({"keys": keys.map(|key| vec![key; 8]).concat()}).to_string();
-    Root::from_jwks("keys", keys.as_bytes()).expect("a key set").into()
+    TrustRoot::from_jwks("keys", keys.as_bytes()).expect("a key set").into()
 }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clresolve_cards::signature::MAX_SIGNATURES;
-use clresolve_core::json::{self, Limits};
+use clresolve_core::json::{self, JsonLimits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -135,10 +135,10 @@ impl Judge {
         Self::Projection,
     ];
 
-    pub(crate) const fn limits(self) -> Limits {
+    pub(crate) const fn limits(self) -> JsonLimits {
         match self {
-            Self::Served => Limits::SCHEMA,
-            _ => Limits::CARD,
+            Self::Served => JsonLimits::SCHEMA,
+            _ => JsonLimits::CARD,
         }
     }
 }
@@ -207,7 +207,7 @@ impl Seed {
             _ => leaf.to_owned(),
         };
         let levels = self.levels % 13;
-        let name = "n".repeat(self.name % (Limits::CARD.name - 8));
+        let name = "n".repeat(self.name % (JsonLimits::CARD.name - 8));
         let (open, close) = if self.inner_object { (format!("{{\"{name}\":"), "}") } else { ("[".to_owned(), "]") };
         let item = format!("{}{leaf}{}", open.repeat(levels), close.repeat(levels));
         let (before, after) = AROUND[self.around % AROUND.len()];

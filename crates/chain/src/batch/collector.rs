@@ -10,39 +10,40 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 /// Maximum number of names per call. The records of a name use about 400,000 gas of the 12 million that the gas check
-/// of [`clresolve_state::Together`] leaves, and about 30 KB of the request. Endpoints commonly accept one megabyte.
+/// of [`clresolve_state::BatchedCallResults`] leaves, and about 30 KB of the request. Endpoints commonly accept one
+/// megabyte.
 const MOST_NAMES: usize = 20;
 
 /// Waiting queries, grouped by what they must have in common.
-pub(super) struct Collector<K, Q, A> {
-    waiting: Arc<Waiting<K, Q, A>>,
+pub(super) struct BatchCollector<K, Q, A> {
+    waiting: Arc<SharedQueryGroups<K, Q, A>>,
     /// How long the first query of a group waits for others.
     wait: Duration,
 }
 
-struct Waiting<K, Q, A>(Mutex<Groups<K, Q, A>>);
+struct SharedQueryGroups<K, Q, A>(Mutex<QueryGroups<K, Q, A>>);
 
-struct Groups<K, Q, A> {
-    groups: HashMap<K, Group<Q, A>>,
+struct QueryGroups<K, Q, A> {
+    groups: HashMap<K, QueryGroup<Q, A>>,
     next: u64,
 }
 
 /// Queries that will be sent together.
-struct Group<Q, A> {
+struct QueryGroup<Q, A> {
     number: u64,
-    members: Vec<Member<Q, A>>,
+    members: Vec<QueryGroupMember<Q, A>>,
 }
 
-type Member<Q, A> = (Q, oneshot::Sender<A>);
+type QueryGroupMember<Q, A> = (Q, oneshot::Sender<A>);
 
-impl<K, Q, A> Collector<K, Q, A>
+impl<K, Q, A> BatchCollector<K, Q, A>
 where
     K: Clone + Eq + Hash + Send + 'static,
     Q: Send + 'static,
     A: Send + 'static,
 {
     pub(super) fn new(wait: Duration) -> Self {
-        Self { waiting: Arc::new(Waiting(Mutex::new(Groups { groups: HashMap::new(), next: 0 }))), wait }
+        Self { waiting: Arc::new(SharedQueryGroups(Mutex::new(QueryGroups { groups: HashMap::new(), next: 0 }))), wait }
     }
 
     /// Adds `question` to a group and returns its answer. `ask` answers the whole group, in order, once the group has
@@ -54,30 +55,30 @@ where
     {
         let (sender, answer) = oneshot::channel();
         match self.waiting.lock().add(&key, (question, sender)) {
-            Added::Full(members) => drop(tokio::spawn(answered(members, ask))),
-            Added::First(number) => {
+            GroupJoinOutcome::Full(members) => drop(tokio::spawn(answer_members(members, ask))),
+            GroupJoinOutcome::First(number) => {
                 let (waiting, wait) = (Arc::clone(&self.waiting), self.wait);
                 tokio::spawn(async move {
                     sleep(wait).await;
                     let group = waiting.lock().take(&key, number);
                     if let Some(members) = group {
-                        answered(members, ask).await;
+                        answer_members(members, ask).await;
                     }
                 });
             }
-            Added::Later => {}
+            GroupJoinOutcome::Later => {}
         }
         answer.await.ok()
     }
 }
 
-impl<K, Q, A> Waiting<K, Q, A> {
-    fn lock(&self) -> MutexGuard<'_, Groups<K, Q, A>> {
+impl<K, Q, A> SharedQueryGroups<K, Q, A> {
+    fn lock(&self) -> MutexGuard<'_, QueryGroups<K, Q, A>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-enum Added<M> {
+enum GroupJoinOutcome<M> {
     /// The query opened the group with this number.
     First(u64),
     /// The query joined a group that is still waiting.
@@ -86,29 +87,29 @@ enum Added<M> {
     Full(Vec<M>),
 }
 
-impl<K: Clone + Eq + Hash, Q, A> Groups<K, Q, A> {
-    fn add(&mut self, key: &K, member: Member<Q, A>) -> Added<Member<Q, A>> {
+impl<K: Clone + Eq + Hash, Q, A> QueryGroups<K, Q, A> {
+    fn add(&mut self, key: &K, member: QueryGroupMember<Q, A>) -> GroupJoinOutcome<QueryGroupMember<Q, A>> {
         let Some(group) = self.groups.get_mut(key) else {
             let number = self.next;
             self.next += 1;
-            self.groups.insert(key.clone(), Group { number, members: vec![member] });
-            return Added::First(number);
+            self.groups.insert(key.clone(), QueryGroup { number, members: vec![member] });
+            return GroupJoinOutcome::First(number);
         };
         group.members.push(member);
         if group.members.len() < MOST_NAMES {
-            return Added::Later;
+            return GroupJoinOutcome::Later;
         }
-        Added::Full(self.groups.remove(key).map(|group| group.members).unwrap_or_default())
+        GroupJoinOutcome::Full(self.groups.remove(key).map(|group| group.members).unwrap_or_default())
     }
 
     /// Removes the group with this number and returns its members, unless the group was completed before.
-    fn take(&mut self, key: &K, number: u64) -> Option<Vec<Member<Q, A>>> {
+    fn take(&mut self, key: &K, number: u64) -> Option<Vec<QueryGroupMember<Q, A>>> {
         self.groups.get(key).filter(|group| group.number == number)?;
         self.groups.remove(key).map(|group| group.members)
     }
 }
 
-async fn answered<Q, A, F>(members: Vec<Member<Q, A>>, ask: impl FnOnce(Vec<Q>) -> F)
+async fn answer_members<Q, A, F>(members: Vec<QueryGroupMember<Q, A>>, ask: impl FnOnce(Vec<Q>) -> F)
 where
     F: Future<Output = Vec<A>>,
 {
@@ -131,7 +132,7 @@ mod tests {
 
     /// Sends `count` queries about two keys concurrently. Returns the size of each group.
     async fn asked(count: usize) -> Vec<usize> {
-        let collector = Collector::new(WAIT);
+        let collector = BatchCollector::new(WAIT);
         let groups = Arc::new(Mutex::new(Vec::new()));
         let question = |number: usize| {
             let groups = Arc::clone(&groups);
@@ -158,7 +159,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_gives_up_holds_up_nobody() {
-        let collector = Arc::new(Collector::new(WAIT));
+        let collector = Arc::new(BatchCollector::new(WAIT));
         let asked = Arc::new(AtomicUsize::new(0));
         let ask = |asked: &Arc<AtomicUsize>| {
             let asked = Arc::clone(asked);
@@ -175,7 +176,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn questions_whose_asking_is_broken_off_have_no_answer() {
-        let collector: Collector<(), u8, u8> = Collector::new(WAIT);
+        let collector: BatchCollector<(), u8, u8> = BatchCollector::new(WAIT);
         assert_eq!(collector.join((), 1, async |_| panic!("a bug")).await, None);
     }
 }

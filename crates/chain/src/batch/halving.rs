@@ -4,19 +4,19 @@ use std::future::Future;
 
 use futures_util::future::{BoxFuture, FutureExt as _, join};
 
-use crate::failure::Failure;
+use crate::failure::EndpointFailure;
 
 /// The answer to each of `questions`, in order. `ask` answers all the queries that it gets or fails for all of them. If
 /// one query may have caused the failure, both halves are asked concurrently, until that query fails alone. n queries
 /// cause at most 2n - 1 requests.
-pub(super) fn halving<'a, Q, A, F>(
+pub(super) fn ask_by_halving<'a, Q, A, F>(
     questions: &'a [Q],
     ask: &'a (impl Fn(&'a [Q]) -> F + Sync),
-) -> BoxFuture<'a, Vec<Result<A, Failure>>>
+) -> BoxFuture<'a, Vec<Result<A, EndpointFailure>>>
 where
     Q: Sync,
     A: Send + 'a,
-    F: Future<Output = Result<Vec<Result<A, Failure>>, Failure>> + Send + 'a,
+    F: Future<Output = Result<Vec<Result<A, EndpointFailure>>, EndpointFailure>> + Send + 'a,
 {
     let answered = async move {
         let failure = match ask(questions).await {
@@ -28,7 +28,7 @@ where
             return questions.iter().map(|_| Err(failure.clone())).collect();
         }
         let (first, second) = questions.split_at(questions.len() / 2);
-        let (mut answers, others) = join(halving(first, ask), halving(second, ask)).await;
+        let (mut answers, others) = join(ask_by_halving(first, ask), ask_by_halving(second, ask)).await;
         answers.extend(others);
         answers
     };
@@ -43,13 +43,13 @@ mod tests {
 
     use super::*;
 
-    fn failure(why: &str) -> Failure {
-        Failure::Unusable(why.to_owned())
+    fn failure(why: &str) -> EndpointFailure {
+        EndpointFailure::Unusable(why.to_owned())
     }
 
     /// Asks `count` queries through requests that fail if they include one of `culprits`. Returns the results and the
     /// size of each request.
-    fn asked(count: usize, culprits: &[usize]) -> (Vec<Result<usize, Failure>>, Vec<usize>) {
+    fn asked(count: usize, culprits: &[usize]) -> (Vec<Result<usize, EndpointFailure>>, Vec<usize>) {
         let questions: Vec<usize> = (0..count).collect();
         let requests = Mutex::new(Vec::new());
         let ask = |part: &[usize]| {
@@ -58,7 +58,7 @@ mod tests {
             let answer = if fails { Err(failure("culprit")) } else { Ok(part.iter().map(|q| Ok(q * 2)).collect()) };
             std::future::ready(answer)
         };
-        let answers = halving(&questions, &ask).now_or_never().unwrap();
+        let answers = ask_by_halving(&questions, &ask).now_or_never().unwrap();
         (answers, requests.into_inner().unwrap())
     }
 
@@ -83,10 +83,10 @@ mod tests {
         let requests = Mutex::new(0);
         let ask = |_: &[usize]| {
             *requests.lock().unwrap() += 1;
-            std::future::ready(Err(Failure::NoBlock("unknown block".to_owned())))
+            std::future::ready(Err(EndpointFailure::NoBlock("unknown block".to_owned())))
         };
-        let answers: Vec<Result<usize, Failure>> = halving(&[1, 2, 3], &ask).now_or_never().unwrap();
-        assert_eq!(answers, vec![Err(Failure::NoBlock("unknown block".to_owned())); 3]);
+        let answers: Vec<Result<usize, EndpointFailure>> = ask_by_halving(&[1, 2, 3], &ask).now_or_never().unwrap();
+        assert_eq!(answers, vec![Err(EndpointFailure::NoBlock("unknown block".to_owned())); 3]);
         assert_eq!(requests.into_inner().unwrap(), 1);
     }
 

@@ -7,12 +7,12 @@ use alloy_json_rpc::ErrorPayload;
 use alloy_primitives::{B256, FixedBytes, address, hex};
 use alloy_sol_types::{Revert, SolCall as _, SolError as _, SolValue as _, sol};
 use alloy_transport::TransportErrorKind;
-use clresolve_core::cause::{LocalLimit, ResolverFault};
+use clresolve_core::cause::{LocalLimitError, ResolverContractError};
 use serde_json::{Value, json};
 use url::Url;
 
 use super::*;
-use crate::transport::{EndpointTransport, HttpPost, PostError, TransportFault};
+use crate::transport::{EndpointTransport, EndpointTransportError, HttpRequestError, RpcHttpTransport};
 
 const RESOLVER: Address = address!("00000000000000000000000000000000000000aa");
 const BATCH: &str = "x-batch-gateway:true";
@@ -39,8 +39,8 @@ struct Endpoint {
 }
 
 #[async_trait]
-impl HttpPost for Endpoint {
-    async fn post(&self, _: &Url, body: bytes::Bytes, _: usize, _: Duration) -> Result<bytes::Bytes, PostError> {
+impl RpcHttpTransport for Endpoint {
+    async fn post(&self, _: &Url, body: bytes::Bytes, _: usize, _: Duration) -> Result<bytes::Bytes, HttpRequestError> {
         let request: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(request["method"], "eth_call");
         self.calls.lock().unwrap().push(request["params"].clone());
@@ -102,29 +102,29 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn scripted<const N: usize>(script: [Value; N]) -> (Arc<Endpoint>, RpcClient) {
     let endpoint = Arc::new(Endpoint { script: Mutex::new(script.into()), calls: Mutex::default() });
     let url = Url::parse("http://endpoint/").unwrap();
-    let http: Arc<dyn HttpPost> = Arc::clone(&endpoint) as _;
+    let http: Arc<dyn RpcHttpTransport> = Arc::clone(&endpoint) as _;
     (endpoint, RpcClient::new(EndpointTransport::new(http, url, "endpoint".to_owned(), MINUTE), true))
 }
 
 async fn follow<const N: usize>(script: [Value; N], reply: fn(&[u8]) -> Reply) -> Followed {
     let (endpoint, rpc) = scripted(script);
     let gateway = Arc::new(Gateway { reply, requests: Mutex::default(), caps: Mutex::default() });
-    let lookups = Lookups::new(Arc::clone(&gateway) as _, MINUTE);
-    let result = lookups.follow(&rpc, RESOLVER, CALL.into(), BlockId::hash(B256::ZERO)).await;
+    let lookups = CcipReadLookupClient::new(Arc::clone(&gateway) as _, MINUTE);
+    let result = lookups.follow_lookups(&rpc, RESOLVER, CALL.into(), BlockId::hash(B256::ZERO)).await;
     let (calls, requests) = (endpoint.calls.lock().unwrap().clone(), gateway.requests.lock().unwrap().clone());
     let caps = gateway.caps.lock().unwrap().clone();
     Followed { result, calls, requests, caps }
 }
 
-fn refused(followed: &Followed) -> &CcipFault {
+fn refused(followed: &Followed) -> &CcipLookupError {
     match &followed.result {
         Err(ChainError::Ccip(fault)) => fault,
         other => panic!("{other:?}"),
     }
 }
 
-fn client_fault(cause: &str) -> CcipFault {
-    CcipFault::Client(cause.to_owned())
+fn client_fault(cause: &str) -> CcipLookupError {
+    CcipLookupError::Client(cause.to_owned())
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn without_a_look_up_no_gateway_is_asked() {
     let followed = follow([returned(&[5])], |_| panic!("a gateway is asked")).await;
     assert_eq!(followed.result, Ok(vec![5].into()));
     let followed = follow([reverted(&Revert::from("no").abi_encode())], |_| panic!("a gateway is asked")).await;
-    assert_eq!(refused(&followed), &CcipFault::Callback(ResolverFault::Reverted("no".to_owned())));
+    assert_eq!(refused(&followed), &CcipLookupError::Callback(ResolverContractError::Reverted("no".to_owned())));
 }
 
 /// An error of the Universal Resolver itself does not concern the gateway's response.
@@ -157,14 +157,14 @@ async fn unrelated_callback_error_does_not_reject_the_response() {
     let absent = ResolverNotFound { name: Bytes::new() }.abi_encode();
     let script = [reverted(&look_up(RESOLVER, &["https://a.example/"], &[])), reverted(&absent)];
     let followed = follow(script, |_| Ok(Bytes::new())).await;
-    assert_eq!((refused(&followed), followed.requests.len()), (&CcipFault::NotTaken, 1));
+    assert_eq!((refused(&followed), followed.requests.len()), (&CcipLookupError::NotTaken, 1));
 }
 
 #[tokio::test]
 async fn a_look_up_of_another_contract_is_refused() {
     let script = [reverted(&look_up(Address::ZERO, &["https://a.example/"], &[]))];
     let followed = follow(script, |_| Ok(Bytes::new())).await;
-    assert_eq!((refused(&followed), followed.requests.len()), (&CcipFault::Sender, 0));
+    assert_eq!((refused(&followed), followed.requests.len()), (&CcipLookupError::Sender, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,9 +179,9 @@ async fn a_gateway_that_stays_silent_is_given_up() {
     }
 
     let (endpoint, rpc) = scripted([reverted(&look_up(RESOLVER, &["https://a.example/"], &[]))]);
-    let lookups = Lookups::new(Arc::new(Silent), MINUTE);
-    let result = lookups.follow(&rpc, RESOLVER, CALL.into(), BlockId::hash(B256::ZERO)).await;
-    assert_eq!(result, Err(ChainError::Ccip(CcipFault::Late(MINUTE))));
+    let lookups = CcipReadLookupClient::new(Arc::new(Silent), MINUTE);
+    let result = lookups.follow_lookups(&rpc, RESOLVER, CALL.into(), BlockId::hash(B256::ZERO)).await;
+    assert_eq!(result, Err(ChainError::Ccip(CcipLookupError::Late(MINUTE))));
     assert_eq!(endpoint.calls.lock().unwrap().len(), 1);
 }
 
@@ -223,7 +223,7 @@ async fn malformed_look_ups_ask_no_gateway() {
 #[tokio::test]
 async fn a_gateway_that_fails_or_floods_ends_the_look_up() {
     let demand = || [reverted(&look_up(RESOLVER, &["https://a.example/"], &[]))];
-    let followed = follow(demand(), |_| Err(CcipReadGatewayError::http(404, "HTTP status 404"))).await;
+    let followed = follow(demand(), |_| Err(CcipReadGatewayError::with_http_status(404, "HTTP status 404"))).await;
     assert_eq!(refused(&followed), &client_fault("the request to the gateway failed: HTTP status 404"));
     let followed = follow(demand(), |_| Ok(vec![0; MAX_LOOK_UP_BYTES + 1].into())).await;
     let flood = "the request to the gateway failed: the gateway's response has more than 262144 bytes";
@@ -255,7 +255,7 @@ fn batch(requests: Vec<(&[&str], Vec<u8>)>) -> Vec<u8> {
 /// The response to a batch, as passed to the contract.
 fn batch_of(followed: &Followed) -> queryReturn {
     let callback = hex::decode(followed.calls[1][0]["data"].as_str().unwrap()).unwrap();
-    let response = clresolve_state::callback_answer(&callback).unwrap();
+    let response = clresolve_state::response_in_callback(&callback).unwrap();
     queryCall::abi_decode_returns_validate(&response).unwrap()
 }
 
@@ -267,7 +267,7 @@ async fn a_batch_gets_a_response_or_a_failure_for_each_request() {
     let script = [reverted(&look_up(RESOLVER, &["https://b.example/", BATCH], &batch(requests))), returned(&[5])];
     let followed = follow(script, |data| match data {
         [1] => Ok(vec![0xaa].into()),
-        [2] => Err(CcipReadGatewayError::http(503, "HTTP status 503")),
+        [2] => Err(CcipReadGatewayError::with_http_status(503, "HTTP status 503")),
         _ => Err(CcipReadGatewayError::new("refused")),
     })
     .await;
@@ -369,11 +369,11 @@ async fn the_bytes_of_all_responses_are_counted_together() {
 async fn no_gateway_is_asked_once_no_byte_is_left() {
     let gateway =
         Gateway { reply: |_| Ok(vec![7; 1 << 10].into()), requests: Mutex::default(), caps: Mutex::default() };
-    let requests = Requests::new(&gateway);
+    let requests = CcipReadLookupSession::new(&gateway);
     requests.bytes_left.store(1 << 10, Ordering::Relaxed);
     let request = CcipReadRequest { sender: RESOLVER, urls: vec!["https://a.example/".to_owned()], data: Bytes::new() };
-    assert_eq!(requests.answer(&request, 0).await, Ok(vec![7; 1 << 10].into()));
-    assert_eq!(requests.answer(&request, 0).await, Err(CcipReadGatewayError::new(TOO_MANY_BYTES)));
+    assert_eq!(requests.fetch_response(&request, 0).await, Ok(vec![7; 1 << 10].into()));
+    assert_eq!(requests.fetch_response(&request, 0).await, Err(CcipReadGatewayError::new(TOO_MANY_BYTES)));
     assert_eq!(*gateway.caps.lock().unwrap(), [1 << 10]);
 }
 
@@ -389,19 +389,22 @@ async fn a_batch_of_the_records_of_a_name_passes() {
 
 #[test]
 fn what_endpoints_do_is_no_fault_of_the_gateway() {
-    let limit = LocalLimit::Reply { endpoint: "a".to_owned(), bytes: 1 };
+    let limit = LocalLimitError::Reply { endpoint: "a".to_owned(), bytes: 1 };
     let block = BlockId::Number(7.into());
-    let of = |fault: TransportFault| failed(&TransportErrorKind::custom(fault), block);
-    assert_eq!(of(TransportFault::LocalLimit(limit.clone())), ChainError::LocalLimit(limit));
-    assert_eq!(of(TransportFault::Divided(Vec::new())), ChainError::Disagree(Vec::new()));
-    assert_eq!(of(TransportFault::Unproven(Vec::new())), ChainError::Unproven(Vec::new()));
-    assert!(matches!(of(TransportFault::Html), ChainError::Unreachable(_)));
-    assert!(matches!(of(TransportFault::Missing(1)), ChainError::Unreachable(_)));
+    let of = |fault: EndpointTransportError| failed_call_error(&TransportErrorKind::custom(fault), block);
+    assert_eq!(of(EndpointTransportError::LocalLimit(limit.clone())), ChainError::LocalLimit(limit));
+    assert_eq!(of(EndpointTransportError::Divided(Vec::new())), ChainError::Disagree(Vec::new()));
+    assert_eq!(of(EndpointTransportError::Unproven(Vec::new())), ChainError::Unproven(Vec::new()));
+    assert!(matches!(of(EndpointTransportError::Html), ChainError::Unreachable(_)));
+    assert!(matches!(of(EndpointTransportError::Missing(1)), ChainError::Unreachable(_)));
     let error = |code, message: &str| {
         let payload = ErrorPayload { code, message: message.to_owned().into(), data: None };
-        failed(&TransportError::ErrorResp(payload), block)
+        failed_call_error(&TransportError::ErrorResp(payload), block)
     };
     assert!(matches!(error(-32005, "too many requests"), ChainError::Unreachable(_)));
     assert!(matches!(error(-32000, "header not found"), ChainError::BlockUnavailable { .. }));
-    assert!(matches!(error(-32000, "out of gas"), ChainError::Ccip(CcipFault::Client(_))), "the callback's own end");
+    assert!(
+        matches!(error(-32000, "out of gas"), ChainError::Ccip(CcipLookupError::Client(_))),
+        "the callback's own end"
+    );
 }

@@ -8,24 +8,24 @@ use alloy_primitives::Address;
 use bytes::Bytes;
 use clresolve_beacon::ExecutionPayloadHeader;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Answer, Proof, Reading};
-use clresolve_core::records::Key;
+use clresolve_core::reading::{EnsAnswer, NameReading, ProofStrength};
+use clresolve_core::records::RecordKey;
 use clresolve_sandbox::chain::{ChainBuilder, NameRegistration, ResolverKind, RpcServer, SandboxChain};
 use jiff::SignedDuration;
 use tokio::time::sleep;
 use url::Url;
 
 use super::*;
-use crate::Chain;
-use crate::gateway::GuardedGateway;
-use crate::head_reader::{AtHead, HeadReader, Heads};
+use crate::EnsReader;
+use crate::gateway::GuardedCcipReadGateway;
+use crate::head_reader::{ChainHeadReader, NameHeadState, QuorumHeadReader};
 use crate::light_client::LightClientConfig;
 use crate::light_client::tests::{BeaconChain, BeaconServer, Lie, LoopbackGet, TestClock, client_config};
-use crate::proven_chain::ProvenChain;
-use crate::proven_heads::ProvenHeads;
-use crate::quorum_headers::QuorumHeaders;
-use crate::testing::{OpenDoor, config};
-use crate::transport::PostError;
+use crate::proven_chain::ProvenEnsReader;
+use crate::proven_heads::ProvenHeadReader;
+use crate::quorum_headers::QuorumHeaderSource;
+use crate::testing::{UnguardedHttpClient, test_config};
+use crate::transport::HttpRequestError;
 
 /// The current slot. The newest execution block is of the slot before.
 const NOW: u64 = 300;
@@ -72,9 +72,9 @@ impl World {
         for _ in 0..endpoints {
             rpc.push(RpcServer::bind(Arc::clone(&chain)).await.unwrap());
         }
-        let headers = QuorumHeaders::new(config(&rpc[..1]), &http());
+        let headers = QuorumHeaderSource::new(test_config(&rpc[..1]), &http());
         let [finalized, newest] =
-            [BlockSelector::Finalized, BlockSelector::Latest].map(|selector| headers.head(selector));
+            [BlockSelector::Finalized, BlockSelector::Latest].map(|selector| headers.select_header(selector));
         let (finalized, newest) = (payload(&finalized.await.unwrap()), payload(&newest.await.unwrap()));
         let execution = move |slot: u64| if slot < NOW - 1 { finalized.clone() } else { newest.clone() };
         let mut beacon_chain = BeaconChain::with_execution(Arc::new(execution));
@@ -85,32 +85,32 @@ impl World {
         Self { before, chain, rpc, beacon, clock, light_client }
     }
 
-    fn config(&self, demand: GradeDemand) -> ChainConfig {
-        ChainConfig { demand, max_head_age: Some(Duration::from_secs(60)), ..config(&self.rpc) }
+    fn config(&self, demand: ProofGradeDemand) -> ChainReaderConfig {
+        ChainReaderConfig { demand, max_head_age: Some(Duration::from_secs(60)), ..test_config(&self.rpc) }
     }
 
-    fn headers(&self, demand: GradeDemand, http: &Arc<dyn HttpPost>) -> Arc<ConsensusHeaders> {
+    fn headers(&self, demand: ProofGradeDemand, http: &Arc<dyn RpcHttpTransport>) -> Arc<ConsensusHeaderSource> {
         let clock = self.clock.clock();
         let light_client =
             LightClient::new(self.light_client.clone(), Arc::new(LoopbackGet::new()), Arc::clone(&clock));
-        Arc::new(ConsensusHeaders::new(Arc::new(light_client), self.config(demand), http).with_clock(clock))
+        Arc::new(ConsensusHeaderSource::new(Arc::new(light_client), self.config(demand), http).with_clock(clock))
     }
 
-    fn proven(&self, demand: GradeDemand, http: &Arc<dyn HttpPost>) -> ProvenChain {
-        let chain = ProvenChain::new(self.config(demand), http, Arc::new(GuardedGateway::refusing()));
+    fn proven(&self, demand: ProofGradeDemand, http: &Arc<dyn RpcHttpTransport>) -> ProvenEnsReader {
+        let chain = ProvenEnsReader::new(self.config(demand), http, Arc::new(GuardedCcipReadGateway::refusing_all()));
         chain.with_clock(self.clock.clock()).with_headers(self.headers(demand, http))
     }
 
-    async fn read(&self, demand: GradeDemand) -> Result<Reading, ChainError> {
-        self.proven(demand, &http()).read(&name("agent.eth"), BlockSelector::Finalized).await
+    async fn read(&self, demand: ProofGradeDemand) -> Result<NameReading, ChainError> {
+        self.proven(demand, &http()).read_name(&name("agent.eth"), BlockSelector::Finalized).await
     }
 }
 
-fn http() -> Arc<dyn HttpPost> {
-    Arc::new(OpenDoor::new())
+fn http() -> Arc<dyn RpcHttpTransport> {
+    Arc::new(UnguardedHttpClient::new())
 }
 
-fn payload(head: &Head) -> ExecutionPayloadHeader {
+fn payload(head: &VouchedBlockHeader) -> ExecutionPayloadHeader {
     ExecutionPayloadHeader {
         block_hash: head.block.hash,
         block_number: head.block.number,
@@ -120,21 +120,21 @@ fn payload(head: &Head) -> ExecutionPayloadHeader {
     }
 }
 
-fn owner(answer: &Answer) -> Option<&str> {
+fn owner(answer: &EnsAnswer) -> Option<&str> {
     match answer {
-        Answer::Records(found) => found.records.text(Key::Owner),
+        EnsAnswer::Records(found) => found.records.text(RecordKey::Owner),
         _ => None,
     }
 }
 
-const ALONE: GradeDemand = GradeDemand::ConsensusProof(0);
+const ALONE: ProofGradeDemand = ProofGradeDemand::ConsensusProof(0);
 
 #[tokio::test]
 async fn reading_rests_on_no_operator() {
     let world = World::new(1).await;
     let reading = world.read(ALONE).await.unwrap();
-    assert_eq!(reading.proof, Proof { grade: Grade::ConsensusProof, asked: 0, agreed: 0, own: false });
-    assert!(!reading.proof.is_one_strangers_word());
+    assert_eq!(reading.proof, ProofStrength { grade: ProofGrade::ConsensusProof, asked: 0, agreed: 0, own: false });
+    assert!(!reading.proof.is_single_third_party());
     assert_eq!((reading.block, reading.newest), (world.chain.finalized(), Some(world.chain.latest().number)));
     assert_eq!(owner(&reading.answer), Some("owner.eth"));
     let latest = reading.latest.unwrap().unwrap();
@@ -144,7 +144,7 @@ async fn reading_rests_on_no_operator() {
 #[tokio::test]
 async fn endpoint_that_hides_the_newest_block_confirms_nothing() {
     let world = World::new(1).await;
-    world.rpc[0].publish(Arc::clone(&world.before));
+    world.rpc[0].serve_chain(Arc::clone(&world.before));
     let reading = world.read(ALONE).await.unwrap();
     assert_eq!(reading.block, world.chain.finalized());
     assert!(matches!(reading.latest, Some(Err(ChainError::Unreachable(_)))), "{:?}", reading.latest);
@@ -153,21 +153,21 @@ async fn endpoint_that_hides_the_newest_block_confirms_nothing() {
 
 #[tokio::test]
 async fn beacon_endpoint_that_fails_gives_no_reading() {
-    for demand in [ALONE, GradeDemand::ConsensusProof(2)] {
+    for demand in [ALONE, ProofGradeDemand::ConsensusProof(2)] {
         let world = World::new(2).await;
         world.beacon.set_lie(Lie::NotFound);
         let error = world.read(demand).await.unwrap_err();
-        assert!(matches!(error, ChainError::HeaderUnproven(HeaderFault::Endpoints(_))), "{error:?}");
+        assert!(matches!(error, ChainError::HeaderUnproven(LightClientHeaderError::Endpoints(_))), "{error:?}");
     }
 }
 
 #[tokio::test]
 async fn quorum_may_be_demanded_too() {
     let world = World::new(3).await;
-    let reading = world.read(GradeDemand::ConsensusProof(2)).await.unwrap();
-    assert_eq!((reading.proof.grade, reading.proof.agreed), (Grade::ConsensusProof, 2));
+    let reading = world.read(ProofGradeDemand::ConsensusProof(2)).await.unwrap();
+    assert_eq!((reading.proof.grade, reading.proof.agreed), (ProofGrade::ConsensusProof, 2));
     assert!(reading.proof.asked >= 2 && matches!(reading.latest, Some(Ok(_))));
-    let head = world.headers(GradeDemand::ConsensusProof(2), &http()).newest().await;
+    let head = world.headers(ProofGradeDemand::ConsensusProof(2), &http()).newest_head().await;
     assert_eq!(head.unwrap().block, world.chain.latest());
 }
 
@@ -175,9 +175,9 @@ async fn quorum_may_be_demanded_too() {
 async fn quorum_for_another_block_is_a_contradiction() {
     let world = World::new(2).await;
     let [_, fork] = chains(8);
-    world.rpc.iter().for_each(|rpc| rpc.publish(Arc::clone(&fork)));
-    let newest = world.headers(GradeDemand::ConsensusProof(2), &http()).newest().await;
-    for error in [world.read(GradeDemand::ConsensusProof(2)).await.unwrap_err(), newest.unwrap_err()] {
+    world.rpc.iter().for_each(|rpc| rpc.serve_chain(Arc::clone(&fork)));
+    let newest = world.headers(ProofGradeDemand::ConsensusProof(2), &http()).newest_head().await;
+    for error in [world.read(ProofGradeDemand::ConsensusProof(2)).await.unwrap_err(), newest.unwrap_err()] {
         let ChainError::Disagree(statements) = error else { panic!("{error:?}") };
         let mut labels: Vec<&str> = statements.iter().map(|(label, _)| label.as_str()).collect();
         labels.sort_unstable();
@@ -194,8 +194,11 @@ async fn stalled_chain_gives_header_unproven() {
     world.clock.advance(3600);
     world.beacon.set_slot(NOW + 600);
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        let error = headers.head(selector).await.unwrap_err();
-        assert!(matches!(error, ChainError::HeaderUnproven(HeaderFault::Stalled(_))), "{selector}: {error:?}");
+        let error = headers.select_header(selector).await.unwrap_err();
+        assert!(
+            matches!(error, ChainError::HeaderUnproven(LightClientHeaderError::Stalled(_))),
+            "{selector}: {error:?}"
+        );
     }
 }
 
@@ -207,37 +210,42 @@ async fn header_with_an_impossible_time_is_refused() {
     chain.spec.genesis_time = world.light_client.spec.genesis_time;
     let beacon = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     world.light_client = client_config(&chain, &[&beacon], None);
-    let error = world.headers(ALONE, &http()).head(BlockSelector::Finalized).await.unwrap_err();
-    assert!(matches!(error, ChainError::HeaderUnproven(HeaderFault::Refused(_))), "{error:?}");
+    let error = world.headers(ALONE, &http()).select_header(BlockSelector::Finalized).await.unwrap_err();
+    assert!(matches!(error, ChainError::HeaderUnproven(LightClientHeaderError::Refused(_))), "{error:?}");
 }
 
 #[tokio::test]
 async fn proven_head_is_read_like_a_stated_one() {
     let world = World::new(1).await;
-    let stated = HeadReader::new(world.config(GradeDemand::SingleRpc), &http()).with_clock(world.clock.clock());
-    let heads: Arc<dyn Heads> = Arc::new(ProvenHeads::new(world.proven(ALONE, &http()), world.headers(ALONE, &http())));
-    let head = Arc::clone(&heads).newest().await.unwrap();
+    let stated =
+        QuorumHeadReader::new(world.config(ProofGradeDemand::SingleRpc), &http()).with_clock(world.clock.clock());
+    let heads: Arc<dyn ChainHeadReader> =
+        Arc::new(ProvenHeadReader::new(world.proven(ALONE, &http()), world.headers(ALONE, &http())));
+    let head = Arc::clone(&heads).newest_head().await.unwrap();
     assert_eq!((head.block, head.reported_at), (world.chain.latest(), world.clock.clock()()));
-    assert_eq!(heads.ask(0).await, Ok((head.block, Some(head))));
-    let found = heads.read(&name("agent.eth"), &head.block).await.unwrap();
-    assert_eq!(Ok(&found), stated.read(&name("agent.eth"), &head.block).await.as_ref());
-    let AtHead::OnChain(latest) = found else { panic!("{found:?}") };
+    assert_eq!(heads.poll_head(0).await, Ok((head.block, Some(head))));
+    let found = heads.read_name_state(&name("agent.eth"), &head.block).await.unwrap();
+    assert_eq!(Ok(&found), stated.read_name_state(&name("agent.eth"), &head.block).await.as_ref());
+    let NameHeadState::OnChain(latest) = found else { panic!("{found:?}") };
     assert_eq!(owner(&latest.answer), Some("other.eth"));
     world.beacon.set_lie(Lie::NotFound);
     world.clock.advance(30);
-    assert!(Arc::clone(&heads).newest().await.is_err(), "endpoints that are down report no head");
+    assert!(Arc::clone(&heads).newest_head().await.is_err(), "endpoints that are down report no head");
 }
 
 #[tokio::test]
 async fn further_records_are_proven() {
     let world = World::new(1).await;
     let chain = world.proven(ALONE, &http());
-    let reading = chain.read(&name("agent.eth"), BlockSelector::Finalized).await.unwrap();
+    let reading = chain.read_name(&name("agent.eth"), BlockSelector::Finalized).await.unwrap();
     let keys = ["cl.owner".to_owned(), "url".to_owned()];
-    let texts = chain.texts(&name("agent.eth"), &reading.block, &[], &keys).await.unwrap();
+    let texts = chain.read_texts_at_block(&name("agent.eth"), &reading.block, &[], &keys).await.unwrap();
     assert_eq!(
         texts,
-        [clresolve_core::records::Record::Text("owner.eth".to_owned()), clresolve_core::records::Record::Absent]
+        [
+            clresolve_core::records::TextRecord::Text("owner.eth".to_owned()),
+            clresolve_core::records::TextRecord::Absent
+        ]
     );
 }
 
@@ -246,23 +254,26 @@ async fn finalized_block_may_be_selected_by_number_later() {
     let world = World::new(1).await;
     let headers = world.headers(ALONE, &http());
     let pinned = BlockSelector::Pinned(world.chain.finalized().number);
-    assert!(matches!(headers.head(pinned).await, Err(ChainError::HeaderUnproven(HeaderFault::Block(_)))));
-    let head = headers.head(BlockSelector::Finalized).await.unwrap();
+    assert!(matches!(
+        headers.select_header(pinned).await,
+        Err(ChainError::HeaderUnproven(LightClientHeaderError::Block(_)))
+    ));
+    let head = headers.select_header(BlockSelector::Finalized).await.unwrap();
     world.beacon.set_lie(Lie::NotFound);
     world.clock.advance(3600);
-    assert_eq!(headers.head(pinned).await, Ok(head), "its age is not judged");
+    assert_eq!(headers.select_header(pinned).await, Ok(head), "its age is not judged");
 }
 
 /// Counts round trips: requests that overlap count once.
 struct Rounds {
-    http: OpenDoor,
+    http: UnguardedHttpClient,
     rounds: AtomicUsize,
     open: AtomicUsize,
 }
 
 #[async_trait]
-impl HttpPost for Rounds {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for Rounds {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let round = self.rounds.load(Ordering::SeqCst) + 1;
         self.open.fetch_add(1, Ordering::SeqCst);
         // Concurrent requests are all sent before one is answered.
@@ -275,9 +286,9 @@ impl HttpPost for Rounds {
 }
 
 impl Rounds {
-    async fn of(self: &Arc<Self>, chain: &ProvenChain) -> usize {
+    async fn of(self: &Arc<Self>, chain: &ProvenEnsReader) -> usize {
         self.rounds.store(0, Ordering::SeqCst);
-        chain.read(&name("agent.eth"), BlockSelector::Finalized).await.unwrap();
+        chain.read_name(&name("agent.eth"), BlockSelector::Finalized).await.unwrap();
         while self.open.load(Ordering::SeqCst) > 0 {
             sleep(Duration::from_millis(1)).await;
         }
@@ -288,15 +299,19 @@ impl Rounds {
 #[tokio::test]
 async fn warm_light_client_costs_no_round_trip() {
     let world = World::new(1).await;
-    let rounds = Arc::new(Rounds { http: OpenDoor::new(), rounds: AtomicUsize::new(0), open: AtomicUsize::new(0) });
-    let http: Arc<dyn HttpPost> = Arc::clone(&rounds) as _;
-    let state_proof =
-        ProvenChain::new(world.config(GradeDemand::StateProof(1)), &http, Arc::new(GuardedGateway::refusing()))
-            .with_clock(world.clock.clock());
+    let rounds =
+        Arc::new(Rounds { http: UnguardedHttpClient::new(), rounds: AtomicUsize::new(0), open: AtomicUsize::new(0) });
+    let http: Arc<dyn RpcHttpTransport> = Arc::clone(&rounds) as _;
+    let state_proof = ProvenEnsReader::new(
+        world.config(ProofGradeDemand::StateProof(1)),
+        &http,
+        Arc::new(GuardedCcipReadGateway::refusing_all()),
+    )
+    .with_clock(world.clock.clock());
     let headers = world.headers(ALONE, &http);
     let consensus_proof = world.proven(ALONE, &http).with_headers(Arc::clone(&headers) as _);
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        headers.block_id(selector).await.unwrap();
+        headers.prefetch_block_id(selector).await.unwrap();
     }
     for reading in ["first", "second", "third"] {
         let (expected, observed) = (rounds.of(&state_proof).await, rounds.of(&consensus_proof).await);

@@ -4,20 +4,20 @@ use alloy_json_rpc::RpcError;
 use alloy_primitives::Bytes;
 use alloy_rpc_types_eth::{AccessList, AccessListResult, BlockId};
 use clresolve_core::reading::BlockSelector;
-use clresolve_state::contracts::Findings;
+use clresolve_state::contracts::NameFindings;
 use futures_util::future::{OptionFuture, join};
 
 use crate::endpoint::RpcEndpoint;
-use crate::failure::Failure;
-use crate::query::Query;
+use crate::failure::EndpointFailure;
+use crate::query::NameQuery;
 use crate::request::tag;
 
 /// An endpoint's unproven statements.
-pub(crate) struct Hint {
+pub(crate) struct EndpointHint {
     /// The accounts and slots that the call is likely to read.
     pub(crate) touched: Option<AccessList>,
     /// The result of the call at the newest block. `None` if it was not requested.
-    pub(crate) latest: Option<Result<Findings, Failure>>,
+    pub(crate) latest: Option<Result<NameFindings, EndpointFailure>>,
 }
 
 impl RpcEndpoint {
@@ -25,20 +25,26 @@ impl RpcEndpoint {
     /// proven. If the endpoint refuses one of them, the other may still succeed.
     ///
     /// # Errors
-    /// [`Failure`] if there was no response at all.
-    pub(crate) async fn hint(&self, query: &Query, selector: BlockSelector) -> Result<Hint, Failure> {
+    /// [`EndpointFailure`] if there was no response at all.
+    pub(crate) async fn fetch_hint(
+        &self,
+        query: &NameQuery,
+        selector: BlockSelector,
+    ) -> Result<EndpointHint, EndpointFailure> {
         let access_list = (&query.call, BlockId::from(tag(selector)));
         let touched = self.rpc.request::<_, AccessListResult>("eth_createAccessList", access_list);
         let latest = selector.is_compared_with_latest().then(|| self.call_at_latest(query));
         let (touched, latest) = join(touched, OptionFuture::from(latest)).await;
         match (touched, latest) {
-            (Err(error), None | Some(Err(_))) if !matches!(error, RpcError::ErrorResp(_)) => Err(self.failure(&error)),
-            (touched, latest) => Ok(Hint { touched: touched.ok().map(|result| result.access_list), latest }),
+            (Err(error), None | Some(Err(_))) if !matches!(error, RpcError::ErrorResp(_)) => {
+                Err(self.failure_of_error(&error))
+            }
+            (touched, latest) => Ok(EndpointHint { touched: touched.ok().map(|result| result.access_list), latest }),
         }
     }
 
-    async fn call_at_latest(&self, query: &Query) -> Result<Findings, Failure> {
+    async fn call_at_latest(&self, query: &NameQuery) -> Result<NameFindings, EndpointFailure> {
         let response = self.rpc.request::<_, Bytes>("eth_call", (&query.call, BlockId::latest())).await;
-        self.findings(query, response)
+        self.decode_findings(query, response)
     }
 }

@@ -3,13 +3,13 @@
 use std::future::IntoFuture as _;
 
 use alloy_rpc_types_eth::Header;
-use clresolve_core::reading::{Block, BlockSelector};
-use clresolve_state::HashedHeader;
+use clresolve_core::reading::{BlockSelector, ChainBlock};
+use clresolve_state::HashedBlockHeader;
 use futures_util::future::OptionFuture;
 
-use super::{Attestation, ChainIdentity, Observation, needed_beside};
+use super::{ChainIdentity, EndpointAttestation, EndpointObservation, join_needed_and_optional};
 use crate::endpoint::RpcEndpoint;
-use crate::failure::Failure;
+use crate::failure::EndpointFailure;
 use crate::header;
 use crate::request::tag;
 
@@ -19,25 +19,31 @@ impl RpcEndpoint {
         &self,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Observation<HashedHeader>, Failure> {
+    ) -> Result<EndpointObservation<HashedBlockHeader>, EndpointFailure> {
         let mut batch = self.rpc.new_batch();
-        let chain_id = self.request_chain_id(&mut batch)?;
-        let genesis = OptionFuture::from(chain_id.is_some().then(|| self.genesis()));
+        let chain_id = self.add_chain_id_request(&mut batch)?;
+        let genesis = OptionFuture::from(chain_id.is_some().then(|| self.fetch_genesis_hash()));
         let header = batch
             .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag(selector), false))
-            .map_err(|e| self.failure(&e))?;
-        let genesis = needed_beside(batch.into_future(), genesis).await.map_err(|e| self.failure(&e))?.flatten();
-        self.identify(chain_id, genesis, identity).await?;
-        let (header, block) = header::checked(header.await.map_err(|e| self.header_failure(&e))?, selector)?;
+            .map_err(|e| self.failure_of_error(&e))?;
+        let genesis = join_needed_and_optional(batch.into_future(), genesis)
+            .await
+            .map_err(|e| self.failure_of_error(&e))?
+            .flatten();
+        self.check_chain_identity(chain_id, genesis, identity).await?;
+        let (header, block) = header::check_header(header.await.map_err(|e| self.header_failure(&e))?, selector)?;
         self.set_identified();
-        Ok(Observation { block, pinned: header, latest: None, genesis: genesis.flatten() })
+        Ok(EndpointObservation { block, pinned: header, latest: None, genesis: genesis.flatten() })
     }
 
     /// Requests the header at the height of `block`.
-    pub(crate) async fn attest_header(&self, block: &Block) -> Result<Attestation<HashedHeader>, Failure> {
+    pub(crate) async fn attest_header(
+        &self,
+        block: &ChainBlock,
+    ) -> Result<EndpointAttestation<HashedBlockHeader>, EndpointFailure> {
         let number = BlockSelector::Number(block.number);
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(number), false)).await;
-        let (header, observed) = header::checked(header.map_err(|e| self.failure(&e))?, number)?;
-        Ok(if observed == *block { Attestation::Same(header) } else { Attestation::Other(observed) })
+        let (header, observed) = header::check_header(header.map_err(|e| self.failure_of_error(&e))?, number)?;
+        Ok(if observed == *block { EndpointAttestation::Same(header) } else { EndpointAttestation::Other(observed) })
     }
 }

@@ -8,8 +8,8 @@ use super::*;
 /// The branch of most blocks.
 const MAIN: u8 = 0;
 
-fn child(parent: &HashedHeader, branch: u8) -> HashedHeader {
-    HashedHeader::new(Header {
+fn child(parent: &HashedBlockHeader, branch: u8) -> HashedBlockHeader {
+    HashedBlockHeader::new(Header {
         parent_hash: parent.hash(),
         number: parent.number() + 1,
         timestamp: (parent.number() + 1) * 12,
@@ -19,34 +19,34 @@ fn child(parent: &HashedHeader, branch: u8) -> HashedHeader {
 }
 
 /// `parent` and `length` descendants on this branch.
-fn branch(parent: &HashedHeader, branch: u8, length: usize) -> Vec<HashedHeader> {
+fn branch(parent: &HashedBlockHeader, branch: u8, length: usize) -> Vec<HashedBlockHeader> {
     std::iter::successors(Some(parent.clone()), |parent| Some(child(parent, branch))).take(length + 1).collect()
 }
 
 /// Blocks by height, from block 0.
-fn chain(length: usize) -> Vec<HashedHeader> {
-    branch(&HashedHeader::new(Header::default()), MAIN, length)
+fn chain(length: usize) -> Vec<HashedBlockHeader> {
+    branch(&HashedBlockHeader::new(Header::default()), MAIN, length)
 }
 
 /// A block at height 1,000,000 that claims this parent.
-fn made_up(parent: &HashedHeader) -> HashedHeader {
-    HashedHeader::new(Header { parent_hash: parent.hash(), number: 1_000_000, ..Header::default() })
+fn made_up(parent: &HashedBlockHeader) -> HashedBlockHeader {
+    HashedBlockHeader::new(Header { parent_hash: parent.hash(), number: 1_000_000, ..Header::default() })
 }
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn head(header: &HashedHeader, reported_at: i64) -> Option<ChainHead> {
+fn head(header: &HashedBlockHeader, reported_at: i64) -> Option<ChainHead> {
     Some(ChainHead { block: header.block().unwrap(), reported_at: at(reported_at) })
 }
 
 /// A counter with one endpoint of each of these operators.
-struct Counter(HeadCounter);
+struct Counter(HeadVoteCounter);
 
 impl Counter {
     fn new(agree: usize, operators: &[&str]) -> Self {
-        Self(HeadCounter::new(agree, operators.iter().map(|operator| (*operator).to_owned())))
+        Self(HeadVoteCounter::new(agree, operators.iter().map(|operator| (*operator).to_owned())))
     }
 
     /// Three operators, of which two must agree.
@@ -54,7 +54,7 @@ impl Counter {
         Self::new(2, &["a", "b", "c"])
     }
 
-    fn report(&mut self, endpoint: usize, header: &HashedHeader, second: i64) -> Option<ChainHead> {
+    fn report(&mut self, endpoint: usize, header: &HashedBlockHeader, second: i64) -> Option<ChainHead> {
         let head = self.0.report(endpoint, header, header.block().unwrap(), at(second));
         assert_eq!(self.0.head, head);
         head
@@ -246,7 +246,7 @@ fn endpoint_vouches_for_a_bounded_number_of_blocks() {
 }
 
 /// The blocks that the liar reports: true ones of any age, another branch, and made-up ones.
-fn lie(chain: &[HashedHeader], kind: usize, height: usize) -> HashedHeader {
+fn lie(chain: &[HashedBlockHeader], kind: usize, height: usize) -> HashedBlockHeader {
     match kind {
         0 => chain[height].clone(),
         1 => child(&chain[height], 1),

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use clresolve_sandbox::chain::{
-    CHAIN_ID, ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain,
+    CHAIN_ID, ChainBuilder, HostileResolverMode, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain,
 };
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::gateway::GuardedGateway;
-use crate::testing::{OpenDoor, config};
-use crate::{Chain as _, RpcChain};
+use crate::gateway::GuardedCcipReadGateway;
+use crate::testing::{UnguardedHttpClient, test_config};
+use crate::{EnsReader as _, RpcEnsReader};
 
 const HOLDER: Address = Address::repeat_byte(7);
-const BOTH: GradeDemand = GradeDemand::Quorum(2);
+const BOTH: ProofGradeDemand = ProofGradeDemand::Quorum(2);
 
 fn name(text: &str) -> EnsName {
     EnsName::parse(text).unwrap()
@@ -55,8 +55,8 @@ fn chain(registrations: &[NameRegistration]) -> Arc<SandboxChain> {
     chain
 }
 
-fn http() -> Arc<dyn HttpPost> {
-    Arc::new(OpenDoor::new())
+fn http() -> Arc<dyn RpcHttpTransport> {
+    Arc::new(UnguardedHttpClient::new())
 }
 
 async fn servers(chains: &[&Arc<SandboxChain>]) -> Vec<RpcServer> {
@@ -68,17 +68,17 @@ async fn servers(chains: &[&Arc<SandboxChain>]) -> Vec<RpcServer> {
 }
 
 /// Reads from these servers, each of its own operator.
-fn reader(servers: &[RpcServer], demand: GradeDemand) -> Arc<HeadReader> {
-    Arc::new(HeadReader::new(ChainConfig { demand, ..config(servers) }, &http()))
+fn reader(servers: &[RpcServer], demand: ProofGradeDemand) -> Arc<QuorumHeadReader> {
+    Arc::new(QuorumHeadReader::new(ChainReaderConfig { demand, ..test_config(servers) }, &http()))
 }
 
 /// What an endpoint of `chain` states about the name at the newest block, read like any resolution.
-async fn read_alone(chain: &Arc<SandboxChain>, text: &str) -> AtHead {
+async fn read_alone(chain: &Arc<SandboxChain>, text: &str) -> NameHeadState {
     let servers = servers(&[chain]).await;
-    let reader = RpcChain::new(config(&servers), &http(), Arc::new(GuardedGateway::refusing()));
-    let reading = reader.read(&name(text), BlockSelector::Latest).await.unwrap();
+    let reader = RpcEnsReader::new(test_config(&servers), &http(), Arc::new(GuardedCcipReadGateway::refusing_all()));
+    let reading = reader.read_name(&name(text), BlockSelector::Latest).await.unwrap();
     assert_eq!(reading.block, chain.latest());
-    AtHead::OnChain(reading.at_newest().unwrap())
+    NameHeadState::OnChain(reading.newest_state().unwrap())
 }
 
 #[tokio::test]
@@ -86,11 +86,11 @@ async fn name_at_the_head_reads_as_at_latest() {
     let bare = NameRegistration { texts: BTreeMap::new(), addr: None, ..agent("bare.eth", ResolverKind::None) };
     let chain = chain(&[good(), agent("wild.eth", ResolverKind::Wildcard), bare]);
     let servers = servers(&[&chain]).await;
-    let reader = reader(&servers, GradeDemand::SingleRpc);
-    let head = Arc::clone(&reader).newest().await.unwrap().block;
+    let reader = reader(&servers, ProofGradeDemand::SingleRpc);
+    let head = Arc::clone(&reader).newest_head().await.unwrap().block;
     assert_eq!(head, chain.latest());
     for text in ["good.eth", "sub.wild.eth", "bare.eth", "nobody.eth"] {
-        assert_eq!(reader.read(&name(text), &head).await, Ok(read_alone(&chain, text).await), "{text}");
+        assert_eq!(reader.read_name_state(&name(text), &head).await, Ok(read_alone(&chain, text).await), "{text}");
     }
 }
 
@@ -105,13 +105,13 @@ async fn change_in_the_newest_block_is_read_at_the_head() {
     let after = Arc::new(builder.build().unwrap());
 
     let servers = servers(&[&before]).await;
-    let reader = reader(&servers, GradeDemand::SingleRpc);
+    let reader = reader(&servers, ProofGradeDemand::SingleRpc);
     let mut readings = Vec::new();
     for chain in [&before, &after] {
-        servers[0].publish(Arc::clone(chain));
-        let head = Arc::clone(&reader).newest().await.unwrap().block;
+        servers[0].serve_chain(Arc::clone(chain));
+        let head = Arc::clone(&reader).newest_head().await.unwrap().block;
         assert_eq!(head, chain.latest());
-        let reading = reader.read(&name("good.eth"), &head).await.unwrap();
+        let reading = reader.read_name_state(&name("good.eth"), &head).await.unwrap();
         assert_eq!(reading, read_alone(chain, "good.eth").await);
         readings.push(reading);
     }
@@ -123,17 +123,20 @@ async fn name_behind_a_gateway_reads_as_off_chain() {
     let off_chain = ResolverKind::Offchain { urls: vec!["https://ccip.example/".to_owned()] };
     let chain = chain(&[agent("off.eth", off_chain)]);
     let servers = servers(&[&chain, &chain]).await;
-    assert_eq!(reader(&servers, BOTH).read(&name("off.eth"), &chain.latest()).await, Ok(AtHead::OffChain));
+    assert_eq!(
+        reader(&servers, BOTH).read_name_state(&name("off.eth"), &chain.latest()).await,
+        Ok(NameHeadState::OffChain)
+    );
 }
 
 #[tokio::test]
 async fn failure_of_the_resolver_is_what_endpoints_agree_on() {
-    let garbage = ResolverKind::Hostile { mode: HostileMode::ExtendedGarbage, arg: String::new() };
+    let garbage = ResolverKind::Hostile { mode: HostileResolverMode::ExtendedGarbage, arg: String::new() };
     let broken = NameRegistration { texts: BTreeMap::new(), addr: None, ..agent("broken.eth", garbage) };
     let chain = chain(&[broken]);
     let servers = servers(&[&chain, &chain]).await;
-    let found = reader(&servers, BOTH).read(&name("broken.eth"), &chain.latest()).await;
-    assert!(matches!(found, Ok(AtHead::Failing(ChainError::Resolver(_)))), "{found:?}");
+    let found = reader(&servers, BOTH).read_name_state(&name("broken.eth"), &chain.latest()).await;
+    assert!(matches!(found, Ok(NameHeadState::Failing(ChainError::Resolver(_)))), "{found:?}");
 }
 
 #[tokio::test]
@@ -141,7 +144,8 @@ async fn liar_is_outvoted_by_two_and_contradicts_one() {
     let chain = chain(&[good()]);
     let mut servers = servers(&[&chain, &chain, &chain]).await;
     servers[0].set_fault(RpcFault::OtherRecords);
-    let read = async |servers: &[RpcServer]| reader(servers, BOTH).read(&name("good.eth"), &chain.latest()).await;
+    let read =
+        async |servers: &[RpcServer]| reader(servers, BOTH).read_name_state(&name("good.eth"), &chain.latest()).await;
     assert_eq!(read(&servers).await, Ok(read_alone(&chain, "good.eth").await));
     servers.pop();
     let found = read(&servers).await;
@@ -153,10 +157,10 @@ async fn endpoint_without_the_block_has_no_vote() {
     let [behind, newest] = two_chains(&[good()]);
     let good = name("good.eth");
     let servers = servers(&[&behind, &newest, &newest]).await;
-    let honest = reader(&servers, BOTH).read(&good, &newest.latest()).await;
+    let honest = reader(&servers, BOTH).read_name_state(&good, &newest.latest()).await;
     assert_eq!(honest, Ok(read_alone(&newest, "good.eth").await));
 
-    let found = reader(&servers[..2], BOTH).read(&good, &newest.latest()).await;
+    let found = reader(&servers[..2], BOTH).read_name_state(&good, &newest.latest()).await;
     let Err(ChainError::TooFew { agree: 2, answered, failed }) = &found else { panic!("{found:?}") };
     assert_eq!(answered, &["node-1"]);
     assert!(matches!(&failed[..], [(label, _)] if label == "node-0"), "{failed:?}");
@@ -167,9 +171,9 @@ async fn endpoints_one_block_apart_read_at_the_lower_block() {
     let [behind, newest] = two_chains(&[good()]);
     let servers = servers(&[&behind, &newest]).await;
     let reader = reader(&servers, BOTH);
-    let head = Arc::clone(&reader).newest().await.unwrap().block;
+    let head = Arc::clone(&reader).newest_head().await.unwrap().block;
     assert_eq!(head, behind.latest());
-    assert_eq!(reader.read(&name("good.eth"), &head).await, Ok(read_alone(&behind, "good.eth").await));
+    assert_eq!(reader.read_name_state(&name("good.eth"), &head).await, Ok(read_alone(&behind, "good.eth").await));
 }
 
 #[tokio::test]
@@ -178,10 +182,10 @@ async fn names_read_at_the_same_time_share_one_call() {
     let chain = chain(&names.map(|text| agent(text, ResolverKind::Public)));
     let servers = servers(&[&chain, &chain]).await;
     let reader = reader(&servers, BOTH);
-    let head = Arc::clone(&reader).newest().await.unwrap().block;
+    let head = Arc::clone(&reader).newest_head().await.unwrap().block;
     let before = [servers[0].requests(), servers[1].requests()];
     let parsed = names.map(name);
-    let found = join_all(parsed.iter().map(|name| reader.read(name, &head))).await;
+    let found = join_all(parsed.iter().map(|name| reader.read_name_state(name, &head))).await;
     assert_eq!([servers[0].requests(), servers[1].requests()], before.map(|requests| requests + 1));
     for (text, found) in names.into_iter().zip(found) {
         assert_eq!(found, Ok(read_alone(&chain, text).await), "{text}");
@@ -190,18 +194,18 @@ async fn names_read_at_the_same_time_share_one_call() {
 
 #[tokio::test]
 async fn name_that_spoiled_a_call_is_read_apart_from_then_on() {
-    let burner = ResolverKind::Hostile { mode: HostileMode::Burn, arg: String::new() };
+    let burner = ResolverKind::Hostile { mode: HostileResolverMode::Burn, arg: String::new() };
     let burner = NameRegistration { texts: BTreeMap::new(), addr: None, ..agent("burner.eth", burner) };
     let chain = chain(&[burner, agent("one.eth", ResolverKind::Public), agent("two.eth", ResolverKind::Public)]);
     let servers = servers(&[&chain]).await;
-    let reader = reader(&servers, GradeDemand::SingleRpc);
+    let reader = reader(&servers, ProofGradeDemand::SingleRpc);
     let (head, names) = (chain.latest(), ["burner.eth", "one.eth", "two.eth"].map(name));
     // First a request for all names, the burner alone, and the others; then the burner alone, and the others.
     for requests in [3, 2] {
         let before = servers[0].requests();
-        let found = join_all(names.iter().map(|name| reader.read(name, &head))).await;
+        let found = join_all(names.iter().map(|name| reader.read_name_state(name, &head))).await;
         assert_eq!(servers[0].requests() - before, requests);
-        assert!(!matches!(found[0], Ok(AtHead::OnChain(_))), "{:?}", found[0]);
+        assert!(!matches!(found[0], Ok(NameHeadState::OnChain(_))), "{:?}", found[0]);
         for (text, found) in ["one.eth", "two.eth"].into_iter().zip(&found[1..]) {
             assert_eq!(found.as_ref(), Ok(&read_alone(&chain, text).await), "{text}");
         }
@@ -212,18 +216,18 @@ async fn name_that_spoiled_a_call_is_read_apart_from_then_on() {
 async fn strangers_are_not_asked_beside_an_own_endpoint() {
     let chain = chain(&[good()]);
     let servers = servers(&[&chain, &chain]).await;
-    let mut beside_own = config(&servers);
+    let mut beside_own = test_config(&servers);
     beside_own.endpoints[0].own = false;
     let mut strangers = beside_own.clone();
     strangers.endpoints[1].own = false;
-    let labels = |config: &ChainConfig| HeadReader::new(config.clone(), &http()).labels();
+    let labels = |config: &ChainReaderConfig| QuorumHeadReader::new(config.clone(), &http()).source_labels();
     assert_eq!(labels(&beside_own), ["node-1"]);
     assert_eq!(labels(&strangers), ["node-0", "node-1"]);
-    assert_eq!(labels(&ChainConfig { demand: BOTH, ..beside_own.clone() }), ["node-0", "node-1"]);
+    assert_eq!(labels(&ChainReaderConfig { demand: BOTH, ..beside_own.clone() }), ["node-0", "node-1"]);
 
-    let reader = Arc::new(HeadReader::new(beside_own, &http()));
-    let head = Arc::clone(&reader).newest().await.unwrap().block;
-    assert_eq!(reader.read(&name("good.eth"), &head).await, Ok(read_alone(&chain, "good.eth").await));
+    let reader = Arc::new(QuorumHeadReader::new(beside_own, &http()));
+    let head = Arc::clone(&reader).newest_head().await.unwrap().block;
+    assert_eq!(reader.read_name_state(&name("good.eth"), &head).await, Ok(read_alone(&chain, "good.eth").await));
     assert_eq!(servers[0].requests(), 0);
 }
 
@@ -234,12 +238,12 @@ async fn head_of_another_chain_is_an_error_and_does_not_count() {
     servers[0].set_fault(RpcFault::WrongChainId(1));
     let reader = reader(&servers, BOTH);
     let wrong = ChainError::WrongChain { endpoint: "node-0".to_owned(), expected: CHAIN_ID, observed: 1 };
-    assert_eq!(reader.ask(0).await, Err(wrong.clone()));
-    assert_eq!(reader.ask(1).await, Ok((chain.latest(), None)));
-    let error = Arc::clone(&reader).newest().await.unwrap_err();
+    assert_eq!(reader.poll_head(0).await, Err(wrong.clone()));
+    assert_eq!(reader.poll_head(1).await, Ok((chain.latest(), None)));
+    let error = Arc::clone(&reader).newest_head().await.unwrap_err();
     assert!(matches!(&error, ChainError::TooFew { answered, .. } if answered == &["node-1"]), "{error:?}");
     servers[0].set_fault(RpcFault::None);
-    assert_eq!(Arc::clone(&reader).newest().await.map(|head| head.block), Ok(chain.latest()));
+    assert_eq!(Arc::clone(&reader).newest_head().await.map(|head| head.block), Ok(chain.latest()));
 }
 
 #[tokio::test]
@@ -247,9 +251,9 @@ async fn head_of_the_future_is_an_error_and_does_not_count() {
     let chain = chain(&[good()]);
     let servers = servers(&[&chain]).await;
     let ask_all = async |ahead: i64| {
-        let config = ChainConfig { max_head_age: Some(Duration::from_secs(60)), ..config(&servers) };
+        let config = ChainReaderConfig { max_head_age: Some(Duration::from_secs(60)), ..test_config(&servers) };
         let now = chain.latest().timestamp - SignedDuration::from_secs(ahead);
-        Arc::new(HeadReader::new(config, &http()).with_clock(Arc::new(move || now))).newest().await
+        Arc::new(QuorumHeadReader::new(config, &http()).with_clock(Arc::new(move || now))).newest_head().await
     };
     let error = ask_all(16).await.unwrap_err();
     assert!(matches!(&error, ChainError::TooFew { failed, .. } if failed[0].1.contains("ahead")), "{error:?}");
@@ -265,8 +269,8 @@ async fn endpoint_that_fails_leaves_the_head_to_the_others() {
     let servers = servers(&[&chain, &chain, &chain]).await;
     servers[0].set_fault(RpcFault::Status(503));
     let reader = reader(&servers, BOTH);
-    assert!(reader.ask(0).await.is_err());
-    assert_eq!(Arc::clone(&reader).newest().await.map(|head| head.block), Ok(chain.latest()));
+    assert!(reader.poll_head(0).await.is_err());
+    assert_eq!(Arc::clone(&reader).newest_head().await.map(|head| head.block), Ok(chain.latest()));
 }
 
 /// One of the other two stands still, so they form no newer head.
@@ -277,19 +281,20 @@ async fn resting_endpoint_is_due_when_the_others_form_no_newer_head() {
     let servers = servers(&[&before, &before, &before]).await;
     let seconds = Arc::new(AtomicI64::new(0));
     let (start, shift) = (after.latest().timestamp, Arc::clone(&seconds));
-    let clock: Clock = Arc::new(move || start + SignedDuration::from_secs(shift.load(Ordering::Relaxed)));
-    let reader = HeadReader::new(ChainConfig { demand: BOTH, ..config(&servers) }, &http()).with_clock(clock);
+    let clock: TimeSource = Arc::new(move || start + SignedDuration::from_secs(shift.load(Ordering::Relaxed)));
+    let reader =
+        QuorumHeadReader::new(ChainReaderConfig { demand: BOTH, ..test_config(&servers) }, &http()).with_clock(clock);
     servers[2].set_fault(RpcFault::Status(503));
-    assert!(reader.ask(2).await.is_err());
+    assert!(reader.poll_head(2).await.is_err());
     assert!(reader.is_due(2, POLL), "there is no head yet");
-    let head_of = async |endpoint| reader.ask(endpoint).await.unwrap().1.map(|head| head.block);
+    let head_of = async |endpoint| reader.poll_head(endpoint).await.unwrap().1.map(|head| head.block);
     head_of(0).await;
     assert_eq!(head_of(1).await, Some(before.latest()));
     assert!(!reader.is_due(2, POLL));
 
-    servers[0].publish(Arc::clone(&after));
+    servers[0].serve_chain(Arc::clone(&after));
     servers[2].set_fault(RpcFault::None);
-    servers[2].publish(Arc::clone(&after));
+    servers[2].serve_chain(Arc::clone(&after));
     for (second, is_due) in [(2, false), (4, false), (6, true)] {
         seconds.store(second, Ordering::Relaxed);
         assert_eq!([head_of(0).await, head_of(1).await], [Some(before.latest()); 2]);

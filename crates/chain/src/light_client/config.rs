@@ -16,7 +16,7 @@ pub struct LightClientConfig {
     /// The block root that the operator trusts.
     pub checkpoint: B256,
     /// The beacon endpoints, in order of preference.
-    pub endpoints: Vec<BeaconEndpoint>,
+    pub endpoints: Vec<BeaconEndpointSettings>,
     /// The file that keeps the verified state. `None`: each process starts from the checkpoint.
     pub file: Option<PathBuf>,
     /// Time limit of one request.
@@ -27,15 +27,15 @@ pub struct LightClientConfig {
 
 /// A beacon endpoint.
 #[derive(Clone, PartialEq, Eq)]
-pub struct BeaconEndpoint {
+pub struct BeaconEndpointSettings {
     /// The name of the endpoint in logs.
     pub label: String,
     /// The base URL, without `/eth/v1/beacon`. It may contain an API key and is never printed.
     pub url: Url,
 }
 
-impl fmt::Debug for BeaconEndpoint {
+impl fmt::Debug for BeaconEndpointSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BeaconEndpoint").field("label", &self.label).finish_non_exhaustive()
+        f.debug_struct("BeaconEndpointSettings").field("label", &self.label).finish_non_exhaustive()
     }
 }

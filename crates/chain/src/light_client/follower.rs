@@ -12,22 +12,22 @@ use clresolve_beacon::{
     ChainSpec, LightClientBootstrap, LightClientError, LightClientFinalityUpdate, LightClientOptimisticUpdate,
     LightClientStore, LightClientUpdate, MAX_CHECKPOINT_AGE, SyncAggregate,
 };
-use clresolve_core::reading::HeaderFault;
+use clresolve_core::reading::LightClientHeaderError;
 use futures_util::future::{OptionFuture, join};
 use jiff::Timestamp;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
-use super::config::{BeaconEndpoint, LightClientConfig};
-use super::endpoint::{AskedEndpoint, BeaconFault};
-use super::history::History;
-use super::http::BeaconGet;
-use super::request::{BeaconRequest, MAX_UPDATES_AT_ONCE, decoded, decoded_updates};
+use super::config::{BeaconEndpointSettings, LightClientConfig};
+use super::endpoint::{BeaconEndpointClient, BeaconEndpointError};
+use super::history::LightClientHistory;
+use super::http::BeaconHttpTransport;
+use super::request::{BeaconRequest, MAX_UPDATES_AT_ONCE, decode_response, decode_updates_response};
 use super::saved;
-use super::status::Participation;
-use super::verified::{Currency, Verified, Wanted, seconds};
-use crate::fan_out::first;
-use crate::pool::Clock;
+use super::status::SyncCommitteeParticipation;
+use super::verified::{HeaderFinality, HeaderFreshness, LightClientSnapshot, unix_seconds};
+use crate::fan_out::ask_until_success;
+use crate::pool::TimeSource;
 
 /// Maximum number of requests for updates in one synchronization. With periods as short as in the preset `minimal`, two
 /// weeks have about 1,600.
@@ -39,20 +39,20 @@ const WAIT_FOR_NEWER: Duration = Duration::from_secs(3);
 /// Number of finalized headers whose proof is kept for bundles. One lasts for an epoch.
 const MAX_FINALITY_UPDATES: usize = 16;
 
-pub(super) struct Follower {
+pub(super) struct BeaconChainFollower {
     pub(super) config: LightClientConfig,
-    pub(super) endpoints: Vec<Arc<AskedEndpoint>>,
-    clock: Clock,
+    pub(super) endpoints: Vec<Arc<BeaconEndpointClient>>,
+    clock: TimeSource,
     /// Lock order: this lock is acquired before all others.
     store: Mutex<Option<LightClientStore>>,
     /// What the store has verified, for readers.
-    verified: RwLock<Option<Verified>>,
+    verified: RwLock<Option<LightClientSnapshot>>,
     /// Slot of the checkpoint, once an endpoint has proven it.
     checkpoint_slot: Mutex<Option<u64>>,
     /// The finality updates of the latest finalized headers, by the hash of the execution block.
     finality_updates: Mutex<VecDeque<(B256, LightClientFinalityUpdate)>>,
     /// The data from the checkpoint on, once a bundle needed it.
-    pub(super) history: tokio::sync::Mutex<Option<History>>,
+    pub(super) history: tokio::sync::Mutex<Option<LightClientHistory>>,
     /// The state that this process last read from or wrote to the file.
     saved: Mutex<Option<(B256, u64)>>,
     /// Whether the file is only read.
@@ -62,7 +62,7 @@ pub(super) struct Follower {
 /// Requests that may outlive the synchronization that sent them: the store accepts their late answers. Dropping this
 /// cancels them.
 #[derive(Default)]
-pub(super) struct Background {
+pub(super) struct BackgroundBeaconRequests {
     /// Requests for the newest headers, at most one per endpoint.
     newest: JoinSet<()>,
     /// The request for a committee that is not needed yet, and the epoch in which it was sent.
@@ -71,7 +71,7 @@ pub(super) struct Background {
 
 /// The next updates that a store needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct WantedUpdates {
+struct UpdatePeriodRange {
     start_period: u64,
     count: u64,
     /// Whether no later header can be verified without them.
@@ -80,16 +80,16 @@ struct WantedUpdates {
 
 /// What a verified response adds to the snapshot for readers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Report {
+struct SnapshotAddition {
     /// Which header the endpoint reports as its newest, and when the request was sent.
-    newest: Option<(Wanted, Timestamp)>,
-    participation: Option<Participation>,
+    newest: Option<(HeaderFinality, Timestamp)>,
+    participation: Option<SyncCommitteeParticipation>,
 }
 
-impl Follower {
-    pub(super) fn new(config: LightClientConfig, http: &Arc<dyn BeaconGet>, clock: Clock) -> Self {
-        let asked = |endpoint: &BeaconEndpoint| {
-            Arc::new(AskedEndpoint::new(endpoint.clone(), Arc::clone(http), Arc::clone(&clock), config.timeout))
+impl BeaconChainFollower {
+    pub(super) fn new(config: LightClientConfig, http: &Arc<dyn BeaconHttpTransport>, clock: TimeSource) -> Self {
+        let asked = |endpoint: &BeaconEndpointSettings| {
+            Arc::new(BeaconEndpointClient::new(endpoint.clone(), Arc::clone(http), Arc::clone(&clock), config.timeout))
         };
         let endpoints = config.endpoints.iter().map(asked).collect();
         Self {
@@ -107,7 +107,7 @@ impl Follower {
     }
 
     /// Never writes the file.
-    pub(super) fn observing(self) -> Self {
+    pub(super) fn into_read_only(self) -> Self {
         Self { is_observer: true, ..self }
     }
 
@@ -122,10 +122,10 @@ impl Follower {
         (*lock(&self.store)).clone_from(&store);
         *lock(&self.checkpoint_slot) = *lock(&before.checkpoint_slot);
         (*lock(&self.finality_updates)).clone_from(&lock(&before.finality_updates));
-        *self.verified.write().unwrap_or_else(PoisonError::into_inner) = before.verified();
+        *self.verified.write().unwrap_or_else(PoisonError::into_inner) = before.snapshot();
     }
 
-    pub(super) fn verified(&self) -> Option<Verified> {
+    pub(super) fn snapshot(&self) -> Option<LightClientSnapshot> {
         *self.verified.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -149,10 +149,10 @@ impl Follower {
 
     /// The endpoints in the order of asking: as configured, but those that failed lately last. Endpoints whose data
     /// violated a rule are asked only if all others failed lately.
-    pub(super) fn in_order(&self) -> Vec<Arc<AskedEndpoint>> {
+    pub(super) fn endpoints_in_order(&self) -> Vec<Arc<BeaconEndpointClient>> {
         let endpoints = self.endpoints.iter().cloned();
         let (honest, mut set_aside): (Vec<_>, Vec<_>) = endpoints.partition(|endpoint| endpoint.is_trusted_to_answer());
-        let (resting, ready): (Vec<_>, Vec<_>) = honest.into_iter().partition(|endpoint| endpoint.rests());
+        let (resting, ready): (Vec<_>, Vec<_>) = honest.into_iter().partition(|endpoint| endpoint.is_resting());
         if !ready.is_empty() {
             set_aside.clear();
         }
@@ -160,14 +160,19 @@ impl Follower {
     }
 
     /// Why the endpoints brought nothing.
-    pub(super) fn fault(&self) -> HeaderFault {
-        HeaderFault::Endpoints(self.endpoints.iter().filter_map(|endpoint| endpoint.last_failure()).collect())
+    pub(super) fn endpoints_fault(&self) -> LightClientHeaderError {
+        LightClientHeaderError::Endpoints(
+            self.endpoints.iter().filter_map(|endpoint| endpoint.last_failure()).collect(),
+        )
     }
 
     /// Updates the store with the newest data that an endpoint proves.
-    pub(super) async fn sync(self: &Arc<Self>, background: &mut Background) -> Result<(), HeaderFault> {
+    pub(super) async fn sync(
+        self: &Arc<Self>,
+        background: &mut BackgroundBeaconRequests,
+    ) -> Result<(), LightClientHeaderError> {
         if !self.has_recent_store() {
-            self.start().await?;
+            self.start_store().await?;
         }
         let synchronized = match self.catch_up().await {
             Ok(()) => self.ask_newest(&mut background.newest).await,
@@ -179,19 +184,19 @@ impl Follower {
     }
 
     fn has_recent_store(&self) -> bool {
-        let now = seconds(self.now());
+        let now = unix_seconds(self.now());
         lock(&self.store).as_ref().is_some_and(|store| store.check_age(now).is_ok())
     }
 
     /// Continues from the file, or else starts from the checkpoint.
-    async fn start(self: &Arc<Self>) -> Result<(), HeaderFault> {
-        let store = match self.loaded().await {
+    async fn start_store(self: &Arc<Self>) -> Result<(), LightClientHeaderError> {
+        let store = match self.load_store().await {
             Some(store) => store,
-            None => self.bootstrapped().await?,
+            None => self.bootstrap_store().await?,
         };
-        let verified = Verified {
-            finalized: store.finalized(),
-            optimistic: store.optimistic(),
+        let verified = LightClientSnapshot {
+            finalized: store.finalized_header(),
+            optimistic: store.optimistic_header(),
             participation: None,
             finality_at: None,
             optimistic_at: None,
@@ -202,13 +207,13 @@ impl Follower {
         Ok(())
     }
 
-    async fn loaded(self: &Arc<Self>) -> Option<LightClientStore> {
+    async fn load_store(self: &Arc<Self>) -> Option<LightClientStore> {
         let path = self.config.file.clone()?;
-        let (spec, checkpoint, now) = (self.spec().clone(), self.config.checkpoint, seconds(self.now()));
+        let (spec, checkpoint, now) = (self.spec().clone(), self.config.checkpoint, unix_seconds(self.now()));
         let shown = path.display().to_string();
-        match blocking(move || saved::load(&path, spec, checkpoint, now)).await {
+        match run_blocking(move || saved::load(&path, spec, checkpoint, now)).await {
             Ok(store) => {
-                *lock(&self.saved) = store.as_ref().map(saved_state);
+                *lock(&self.saved) = store.as_ref().map(saved_state_key);
                 store
             }
             Err(error) => {
@@ -218,37 +223,39 @@ impl Follower {
         }
     }
 
-    async fn bootstrapped(self: &Arc<Self>) -> Result<LightClientStore, HeaderFault> {
-        let (store, _) = self.bootstrap().await?;
-        let now = seconds(self.now());
+    async fn bootstrap_store(self: &Arc<Self>) -> Result<LightClientStore, LightClientHeaderError> {
+        let (store, _) = self.fetch_bootstrap().await?;
+        let now = unix_seconds(self.now());
         match store.check_age(now) {
             Ok(()) => Ok(store),
             Err(LightClientError::CheckpointTooOld { .. }) => {
-                let age = self.spec().slot_age(store.finalized().slot(), now);
-                Err(HeaderFault::CheckpointTooOld { age, limit: MAX_CHECKPOINT_AGE })
+                let age = self.spec().slot_age(store.finalized_header().slot(), now);
+                Err(LightClientHeaderError::CheckpointTooOld { age, limit: MAX_CHECKPOINT_AGE })
             }
-            Err(error) => Err(HeaderFault::Refused(error.to_string())),
+            Err(error) => Err(LightClientHeaderError::Refused(error.to_string())),
         }
     }
 
     /// A store at the checkpoint, and the bootstrap, from the first endpoint that has a valid one.
-    pub(super) async fn bootstrap(self: &Arc<Self>) -> Result<(LightClientStore, LightClientBootstrap), HeaderFault> {
-        let endpoints = self.in_order();
-        let ask = |index: usize| self.noted(Arc::clone(&endpoints[index]), Self::bootstrap_of);
-        let asked = first(endpoints.len(), Some(self.config.hedge_after), ask).await;
-        let (_, started) = asked.success.ok_or_else(|| self.fault())?;
-        *lock(&self.checkpoint_slot) = Some(started.0.finalized().slot());
+    pub(super) async fn fetch_bootstrap(
+        self: &Arc<Self>,
+    ) -> Result<(LightClientStore, LightClientBootstrap), LightClientHeaderError> {
+        let endpoints = self.endpoints_in_order();
+        let ask = |index: usize| self.record_outcome(Arc::clone(&endpoints[index]), Self::fetch_bootstrap_from);
+        let asked = ask_until_success(endpoints.len(), Some(self.config.hedge_after), ask).await;
+        let (_, started) = asked.success.ok_or_else(|| self.endpoints_fault())?;
+        *lock(&self.checkpoint_slot) = Some(started.0.finalized_header().slot());
         Ok(started)
     }
 
-    async fn bootstrap_of(
+    async fn fetch_bootstrap_from(
         self: Arc<Self>,
-        endpoint: Arc<AskedEndpoint>,
-    ) -> Result<(LightClientStore, LightClientBootstrap), BeaconFault> {
-        let response = endpoint.ask(BeaconRequest::Bootstrap(self.config.checkpoint)).await?;
-        blocking(move || {
+        endpoint: Arc<BeaconEndpointClient>,
+    ) -> Result<(LightClientStore, LightClientBootstrap), BeaconEndpointError> {
+        let response = endpoint.send_request(BeaconRequest::Bootstrap(self.config.checkpoint)).await?;
+        run_blocking(move || {
             let spec = self.spec();
-            let bootstrap: LightClientBootstrap = decoded(&response, spec)?;
+            let bootstrap: LightClientBootstrap = decode_response(&response, spec)?;
             let store = LightClientStore::bootstrap(spec.clone(), self.config.checkpoint, bootstrap.clone())?;
             Ok((store, bootstrap))
         })
@@ -256,11 +263,11 @@ impl Follower {
     }
 
     /// Runs `ask` and records its outcome for the endpoint.
-    pub(super) async fn noted<T, F: Future<Output = Result<T, BeaconFault>>>(
+    pub(super) async fn record_outcome<T, F: Future<Output = Result<T, BeaconEndpointError>>>(
         self: &Arc<Self>,
-        endpoint: Arc<AskedEndpoint>,
-        ask: impl FnOnce(Arc<Self>, Arc<AskedEndpoint>) -> F,
-    ) -> Result<T, BeaconFault> {
+        endpoint: Arc<BeaconEndpointClient>,
+        ask: impl FnOnce(Arc<Self>, Arc<BeaconEndpointClient>) -> F,
+    ) -> Result<T, BeaconEndpointError> {
         let outcome = ask(Arc::clone(self), Arc::clone(&endpoint)).await;
         match &outcome {
             Ok(_) => endpoint.note_success(),
@@ -270,75 +277,78 @@ impl Follower {
     }
 
     /// Fetches the updates without which no later header can be verified.
-    async fn catch_up(self: &Arc<Self>) -> Result<(), HeaderFault> {
+    async fn catch_up(self: &Arc<Self>) -> Result<(), LightClientHeaderError> {
         for _ in 0..MAX_ROUNDS {
             let Some(needed) = self.wanted_updates().filter(|wanted| wanted.are_needed) else { return Ok(()) };
-            if !self.has_fetched(needed).await {
-                return Err(self.fault());
+            if !self.fetch_wanted_updates(needed).await {
+                return Err(self.endpoints_fault());
             }
         }
-        Err(HeaderFault::Refused(format!("more than {MAX_ROUNDS} requests for updates are needed")))
+        Err(LightClientHeaderError::Refused(format!("more than {MAX_ROUNDS} requests for updates are needed")))
     }
 
     /// Fetches the committee of the next period in the background. It is needed only when that period begins; until
     /// then, one request an epoch is enough.
     fn prepare_next_period(self: &Arc<Self>, asked: &mut Option<(u64, JoinSet<bool>)>) {
         let Some(wanted) = self.wanted_updates().filter(|wanted| !wanted.are_needed) else { return };
-        let epoch = self.spec().slot_at(seconds(self.now())) / self.spec().preset.slots_per_epoch;
+        let epoch = self.spec().slot_at(unix_seconds(self.now())) / self.spec().preset.slots_per_epoch;
         if asked.as_ref().is_none_or(|(last, _)| *last != epoch) {
             let this = Arc::clone(self);
-            let request = async move { this.has_fetched(wanted).await };
+            let request = async move { this.fetch_wanted_updates(wanted).await };
             *asked = Some((epoch, [request].into_iter().collect()));
         }
     }
 
     /// Asks endpoints for updates until one of them has supplied some.
-    async fn has_fetched(self: &Arc<Self>, wanted: WantedUpdates) -> bool {
-        let endpoints = self.in_order();
+    async fn fetch_wanted_updates(self: &Arc<Self>, wanted: UpdatePeriodRange) -> bool {
+        let endpoints = self.endpoints_in_order();
         let ask = |index: usize| {
-            self.noted(Arc::clone(&endpoints[index]), move |this, endpoint| this.updates_of(endpoint, wanted))
+            self.record_outcome(Arc::clone(&endpoints[index]), move |this, endpoint| {
+                this.fetch_updates_from(endpoint, wanted)
+            })
         };
-        first(endpoints.len(), Some(self.config.hedge_after), ask).await.success.is_some()
+        ask_until_success(endpoints.len(), Some(self.config.hedge_after), ask).await.success.is_some()
     }
 
-    fn wanted_updates(&self) -> Option<WantedUpdates> {
+    fn wanted_updates(&self) -> Option<UpdatePeriodRange> {
         let store = lock(&self.store);
         let store = store.as_ref()?;
-        let current_period = self.spec().period_at_slot(self.spec().slot_at(seconds(self.now())));
+        let current_period = self.spec().period_at_slot(self.spec().slot_at(unix_seconds(self.now())));
         let start_period = store.wanted_period();
         let are_needed = start_period < current_period;
         let are_useful = start_period == current_period && start_period == store.period();
         let count = current_period.saturating_sub(start_period).saturating_add(1).min(MAX_UPDATES_AT_ONCE);
-        (are_needed || are_useful).then_some(WantedUpdates { start_period, count, are_needed })
+        (are_needed || are_useful).then_some(UpdatePeriodRange { start_period, count, are_needed })
     }
 
-    async fn updates_of(
+    async fn fetch_updates_from(
         self: Arc<Self>,
-        endpoint: Arc<AskedEndpoint>,
-        wanted: WantedUpdates,
-    ) -> Result<(), BeaconFault> {
-        let WantedUpdates { start_period, count, are_needed } = wanted;
-        let response = endpoint.ask(BeaconRequest::Updates { start_period, count }).await?;
-        self.on_store(move |store, slot| {
-            for update in decoded_updates(&response, count, store.spec())? {
-                process_next(store, &update, slot)?;
+        endpoint: Arc<BeaconEndpointClient>,
+        wanted: UpdatePeriodRange,
+    ) -> Result<(), BeaconEndpointError> {
+        let UpdatePeriodRange { start_period, count, are_needed } = wanted;
+        let response = endpoint.send_request(BeaconRequest::Updates { start_period, count }).await?;
+        self.run_on_store(move |store, slot| {
+            for update in decode_updates_response(&response, count, store.spec())? {
+                process_listed_update(store, &update, slot)?;
             }
             // The committee may have arrived in the background in the meantime.
             if are_needed && store.wanted_period() <= start_period {
-                return Err(BeaconFault::NoUpdate(start_period));
+                return Err(BeaconEndpointError::NoUpdate(start_period));
             }
-            Ok(Report::default())
+            Ok(SnapshotAddition::default())
         })
         .await
     }
 
     /// Asks all endpoints for the newest headers. Ends as soon as one of them has brought what is due, or a while after
     /// the first valid answer. Fails if no endpoint has proven what is due since it began.
-    async fn ask_newest(self: &Arc<Self>, pending: &mut JoinSet<()>) -> Result<(), HeaderFault> {
-        let (Some(known), began) = (self.verified(), self.now()) else { return Err(self.fault()) };
-        let is_finality_due = known.currency(Wanted::Finalized, self.spec(), began) != Currency::Fresh;
-        for endpoint in self.in_order().into_iter().filter(|endpoint| !endpoint.is_pending()) {
-            let request = Arc::clone(self).newest_of(Arc::clone(&endpoint), known, is_finality_due);
+    async fn ask_newest(self: &Arc<Self>, pending: &mut JoinSet<()>) -> Result<(), LightClientHeaderError> {
+        let (Some(known), began) = (self.snapshot(), self.now()) else { return Err(self.endpoints_fault()) };
+        let is_finality_due =
+            known.header_freshness(HeaderFinality::Finalized, self.spec(), began) != HeaderFreshness::Fresh;
+        for endpoint in self.endpoints_in_order().into_iter().filter(|endpoint| !endpoint.is_pending()) {
+            let request = Arc::clone(self).fetch_newest_from(Arc::clone(&endpoint), known, is_finality_due);
             endpoint.note_pending(pending.spawn(request));
         }
         let mut answered_at = None;
@@ -347,52 +357,52 @@ impl Follower {
                 Some(at) => timeout_at(at + self.patience(), pending.join_next()).await.ok().flatten(),
                 None => pending.join_next().await,
             };
-            if ended.is_none() || self.has_brought(&known, is_finality_due) {
+            if ended.is_none() || self.has_newest_headers(&known, is_finality_due) {
                 break;
             }
-            if self.is_answered(Wanted::Optimistic, began) {
+            if self.is_answered(HeaderFinality::Optimistic, began) {
                 answered_at.get_or_insert_with(Instant::now);
             }
         }
-        let is_answered = self.is_answered(Wanted::Optimistic, began)
-            && (!is_finality_due || self.is_answered(Wanted::Finalized, began));
-        if is_answered { Ok(()) } else { Err(self.fault()) }
+        let is_answered = self.is_answered(HeaderFinality::Optimistic, began)
+            && (!is_finality_due || self.is_answered(HeaderFinality::Finalized, began));
+        if is_answered { Ok(()) } else { Err(self.endpoints_fault()) }
     }
 
     /// Whether an endpoint that was asked at `began` or later has proven its newest header.
-    fn is_answered(&self, wanted: Wanted, began: Timestamp) -> bool {
-        let reported_at = self.verified().and_then(|verified| verified.reported_at(wanted, self.now()));
+    fn is_answered(&self, wanted: HeaderFinality, began: Timestamp) -> bool {
+        let reported_at = self.snapshot().and_then(|verified| verified.reported_at(wanted, self.now()));
         reported_at.is_some_and(|at| at >= began)
     }
 
     /// How long the pending requests may take after the first valid answer. A newer head is worth waiting for, but not
     /// a newer finalized header alone, nor an endpoint that failed lately.
     fn patience(&self) -> Duration {
-        let is_head = self.verified().is_some_and(|verified| verified.is_head(self.spec(), self.now()));
+        let is_head = self.snapshot().is_some_and(|verified| verified.is_head(self.spec(), self.now()));
         let may_bring_head =
-            !is_head && self.endpoints.iter().any(|endpoint| endpoint.is_pending() && !endpoint.rests());
+            !is_head && self.endpoints.iter().any(|endpoint| endpoint.is_pending() && !endpoint.is_resting());
         if may_bring_head { WAIT_FOR_NEWER } else { self.config.hedge_after.min(WAIT_FOR_NEWER) }
     }
 
     /// Whether nothing newer can be brought. A newer header alone is not enough: otherwise a fast endpoint that lags
     /// would hold back the headers of the others.
-    fn has_brought(&self, before: &Verified, is_finality_due: bool) -> bool {
-        let Some(verified) = self.verified() else { return false };
+    fn has_newest_headers(&self, before: &LightClientSnapshot, is_finality_due: bool) -> bool {
+        let Some(verified) = self.snapshot() else { return false };
         let is_first_enough =
             verified.is_head(self.spec(), self.now()) || clresolve_core::mutant!("beacon-laggards-win");
         is_first_enough && (!is_finality_due || verified.finalized.slot() > before.finalized.slot())
     }
 
     /// Asks one endpoint for the newest headers, and records one outcome for both.
-    pub(super) async fn newest_of(
+    pub(super) async fn fetch_newest_from(
         self: Arc<Self>,
-        endpoint: Arc<AskedEndpoint>,
-        known: Verified,
+        endpoint: Arc<BeaconEndpointClient>,
+        known: LightClientSnapshot,
         is_finality_due: bool,
     ) {
         let at = self.now();
-        let optimistic = Arc::clone(&self).optimistic_update_of(Arc::clone(&endpoint), known, at);
-        let finality = is_finality_due.then(|| self.finality_update_of(Arc::clone(&endpoint), known, at));
+        let optimistic = Arc::clone(&self).fetch_optimistic_update_from(Arc::clone(&endpoint), known, at);
+        let finality = is_finality_due.then(|| self.fetch_finality_update_from(Arc::clone(&endpoint), known, at));
         let (optimistic, finality) = join(optimistic, OptionFuture::from(finality)).await;
         let faults = [finality.and_then(Result::err), optimistic.err()];
         if faults.iter().all(Option::is_none) {
@@ -401,64 +411,64 @@ impl Follower {
         faults.iter().flatten().for_each(|fault| endpoint.note_fault(fault));
     }
 
-    async fn optimistic_update_of(
+    async fn fetch_optimistic_update_from(
         self: Arc<Self>,
-        endpoint: Arc<AskedEndpoint>,
-        known: Verified,
+        endpoint: Arc<BeaconEndpointClient>,
+        known: LightClientSnapshot,
         at: Timestamp,
-    ) -> Result<(), BeaconFault> {
-        let response = endpoint.ask(BeaconRequest::OptimisticUpdate).await?;
-        self.on_store(move |store, slot| {
-            let update: LightClientOptimisticUpdate = decoded(&response, store.spec())?;
+    ) -> Result<(), BeaconEndpointError> {
+        let response = endpoint.send_request(BeaconRequest::OptimisticUpdate).await?;
+        self.run_on_store(move |store, slot| {
+            let update: LightClientOptimisticUpdate = decode_response(&response, store.spec())?;
             let beacon = &update.attested_header.beacon;
             check_not_behind(beacon.slot, known.optimistic.slot())?;
-            let newest = Some((Wanted::Optimistic, at));
+            let newest = Some((HeaderFinality::Optimistic, at));
             // A report of the known header needs no second verification, unless the clock was set back.
-            if beacon.slot < slot && beacon.hash_tree_root() == store.optimistic().beacon_root() {
-                return Ok(Report { newest, participation: None });
+            if beacon.slot < slot && beacon.hash_tree_root() == store.optimistic_header().beacon_root() {
+                return Ok(SnapshotAddition { newest, participation: None });
             }
             store.process_optimistic_update(&update, slot)?;
             // Another endpoint may have brought a later header in the meantime.
-            if beacon.slot < store.optimistic().slot() {
-                return Ok(Report::default());
+            if beacon.slot < store.optimistic_header().slot() {
+                return Ok(SnapshotAddition::default());
             }
-            Ok(Report { newest, participation: Some(participation(&update.sync_aggregate, store.spec())) })
+            Ok(SnapshotAddition { newest, participation: Some(participation(&update.sync_aggregate, store.spec())) })
         })
         .await
     }
 
-    async fn finality_update_of(
+    async fn fetch_finality_update_from(
         self: Arc<Self>,
-        endpoint: Arc<AskedEndpoint>,
-        known: Verified,
+        endpoint: Arc<BeaconEndpointClient>,
+        known: LightClientSnapshot,
         at: Timestamp,
-    ) -> Result<(), BeaconFault> {
-        let response = endpoint.ask(BeaconRequest::FinalityUpdate).await?;
+    ) -> Result<(), BeaconEndpointError> {
+        let response = endpoint.send_request(BeaconRequest::FinalityUpdate).await?;
         let this = Arc::clone(&self);
-        self.on_store(move |store, slot| {
-            let update: LightClientFinalityUpdate = decoded(&response, store.spec())?;
+        self.run_on_store(move |store, slot| {
+            let update: LightClientFinalityUpdate = decode_response(&response, store.spec())?;
             let beacon = &update.finalized_header.beacon;
             check_not_behind(beacon.slot, known.finalized.slot())?;
             store.process_finality_update(&update, slot)?;
-            if beacon.hash_tree_root() != store.finalized().beacon_root() {
-                return Ok(Report::default());
+            if beacon.hash_tree_root() != store.finalized_header().beacon_root() {
+                return Ok(SnapshotAddition::default());
             }
             let participation = Some(participation(&update.sync_aggregate, store.spec()));
-            this.keep(store.finalized().block_hash(), update);
-            Ok(Report { newest: Some((Wanted::Finalized, at)), participation })
+            this.keep_finality_update(store.finalized_header().block_hash(), update);
+            Ok(SnapshotAddition { newest: Some((HeaderFinality::Finalized, at)), participation })
         })
         .await
     }
 
     /// Runs a job on the store in a thread for blocking work, then publishes what the store has verified.
-    async fn on_store(
+    async fn run_on_store(
         self: Arc<Self>,
-        job: impl FnOnce(&mut LightClientStore, u64) -> Result<Report, BeaconFault> + Send + 'static,
-    ) -> Result<(), BeaconFault> {
-        blocking(move || {
-            let slot = self.spec().slot_at(seconds(self.now()));
+        job: impl FnOnce(&mut LightClientStore, u64) -> Result<SnapshotAddition, BeaconEndpointError> + Send + 'static,
+    ) -> Result<(), BeaconEndpointError> {
+        run_blocking(move || {
+            let slot = self.spec().slot_at(unix_seconds(self.now()));
             let mut store = lock(&self.store);
-            let store = store.as_mut().ok_or_else(|| BeaconFault::BrokenOff("there is no store".to_owned()))?;
+            let store = store.as_mut().ok_or_else(|| BeaconEndpointError::BrokenOff("there is no store".to_owned()))?;
             let report = job(store, slot);
             self.publish(store, report.as_ref().copied().unwrap_or_default());
             report.map(drop)
@@ -466,20 +476,20 @@ impl Follower {
         .await
     }
 
-    fn publish(&self, store: &LightClientStore, report: Report) {
+    fn publish(&self, store: &LightClientStore, report: SnapshotAddition) {
         let now = self.now();
         let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
         let Some(verified) = verified.as_mut() else { return };
-        (verified.finalized, verified.optimistic) = (store.finalized(), store.optimistic());
+        (verified.finalized, verified.optimistic) = (store.finalized_header(), store.optimistic_header());
         verified.participation = report.participation.or(verified.participation);
         if let Some((wanted, at)) = report.newest {
             verified.note_report(wanted, at, now);
         }
-        verified.record(self.spec());
+        verified.record_metrics(self.spec());
     }
 
     /// Keeps the first finality update of a block for bundles. A later one may be signed after the time of a bundle.
-    fn keep(&self, block_hash: B256, update: LightClientFinalityUpdate) {
+    fn keep_finality_update(&self, block_hash: B256, update: LightClientFinalityUpdate) {
         let mut updates = lock(&self.finality_updates);
         if updates.iter().any(|(hash, _)| *hash == block_hash) {
             return;
@@ -496,14 +506,14 @@ impl Follower {
         let (state, bytes) = {
             let store = lock(&self.store);
             let Some(store) = store.as_ref() else { return };
-            let state = saved_state(store);
+            let state = saved_state_key(store);
             if *lock(&self.saved) == Some(state) {
                 return;
             }
             (state, store.to_bytes())
         };
         let shown = path.display().to_string();
-        match blocking(move || saved::save(&path, &bytes)).await {
+        match run_blocking(move || saved::save(&path, &bytes)).await {
             Ok(()) => *lock(&self.saved) = Some(state),
             Err(error) => tracing::warn!(file = shown, %error, "the light client's state is not saved"),
         }
@@ -511,7 +521,7 @@ impl Follower {
 }
 
 /// Processes an update of a list. What the store knows already is skipped.
-pub(super) fn process_next(
+pub(super) fn process_listed_update(
     store: &mut LightClientStore,
     update: &LightClientUpdate,
     current_slot: u64,
@@ -524,25 +534,25 @@ pub(super) fn process_next(
 
 /// What distinguishes the saved states of one checkpoint: the finalized header, and the next period whose committee is
 /// not known.
-fn saved_state(store: &LightClientStore) -> (B256, u64) {
-    (store.finalized().beacon_root(), store.wanted_period())
+fn saved_state_key(store: &LightClientStore) -> (B256, u64) {
+    (store.finalized_header().beacon_root(), store.wanted_period())
 }
 
 /// Verifies that the newest header of an endpoint is not older than the known one. An older one is no report that the
 /// known one is still the newest.
-fn check_not_behind(observed: u64, known: u64) -> Result<(), BeaconFault> {
+fn check_not_behind(observed: u64, known: u64) -> Result<(), BeaconEndpointError> {
     if observed < known && !clresolve_core::mutant!("beacon-replays-are-reports") {
-        return Err(BeaconFault::Behind { observed, known });
+        return Err(BeaconEndpointError::Behind { observed, known });
     }
     Ok(())
 }
 
-fn participation(aggregate: &SyncAggregate, spec: &ChainSpec) -> Participation {
-    Participation { participants: aggregate.participants(), size: spec.preset.sync_committee_size }
+fn participation(aggregate: &SyncAggregate, spec: &ChainSpec) -> SyncCommitteeParticipation {
+    SyncCommitteeParticipation { participants: aggregate.participants(), size: spec.preset.sync_committee_size }
 }
 
 /// Runs a job on a thread for blocking work. Returns an error if the job panics.
-pub(super) async fn blocking<T: Send + 'static, E: From<JoinError> + Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static, E: From<JoinError> + Send + 'static>(
     job: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, E> {
     tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(error.into()))

@@ -1,11 +1,11 @@
-//! [`History`]: what a proof from the checkpoint on consists of.
+//! [`LightClientHistory`]: what a proof from the checkpoint on consists of.
 
 use alloy_primitives::Bytes;
 use clresolve_beacon::LightClientStore;
 
 /// The data from the checkpoint up to the state of `store`.
 #[derive(Clone)]
-pub(super) struct History {
+pub(super) struct LightClientHistory {
     pub(super) store: LightClientStore,
     pub(super) bootstrap: Bytes,
     pub(super) updates: Vec<Bytes>,

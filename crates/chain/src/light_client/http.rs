@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use url::Url;
 
-use crate::transport::PostError;
+use crate::transport::HttpRequestError;
 
 /// What a request to a beacon endpoint accepts.
 pub const BEACON_ACCEPT: &str = "application/json, application/octet-stream;q=0.9";
@@ -34,12 +34,12 @@ impl BeaconResponse {
 
 /// The HTTP client for beacon endpoints.
 #[async_trait]
-pub trait BeaconGet: Send + Sync {
+pub trait BeaconHttpTransport: Send + Sync {
     /// GETs `url` with [`BEACON_ACCEPT`], follows no redirect, and returns a success (2xx).
     ///
     /// The body has at most `cap` bytes, also after decompression. Head and body arrive within `timeout`.
     ///
     /// # Errors
-    /// [`PostError`], whose message must not contain the URL, since that may include a key.
-    async fn get(&self, url: &Url, cap: usize, timeout: Duration) -> Result<BeaconResponse, PostError>;
+    /// [`HttpRequestError`], whose message must not contain the URL, since that may include a key.
+    async fn get(&self, url: &Url, cap: usize, timeout: Duration) -> Result<BeaconResponse, HttpRequestError>;
 }

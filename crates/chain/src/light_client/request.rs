@@ -1,7 +1,9 @@
 //! The requests of a light client, and the decoding of their responses.
 
 use alloy_primitives::B256;
-use clresolve_beacon::{ChainSpec, Fork, LightClientData, LightClientError, LightClientUpdate, MAX_JSON_BYTES};
+use clresolve_beacon::{
+    ChainSpec, ConsensusFork, LightClientCodec, LightClientError, LightClientUpdate, MAX_JSON_BYTES,
+};
 use url::Url;
 
 use super::http::BeaconResponse;
@@ -52,16 +54,20 @@ impl BeaconRequest {
 }
 
 /// Decodes a single object.
-pub(super) fn decoded<T: LightClientData>(response: &BeaconResponse, spec: &ChainSpec) -> Result<T, LightClientError> {
+pub(super) fn decode_response<T: LightClientCodec>(
+    response: &BeaconResponse,
+    spec: &ChainSpec,
+) -> Result<T, LightClientError> {
     if !response.is_ssz() {
         return T::from_json(&response.body, spec);
     }
-    let fork = response.version.as_deref().and_then(Fork::from_name).ok_or(LightClientError::VersionUnknown)?;
+    let fork =
+        response.version.as_deref().and_then(ConsensusFork::from_name).ok_or(LightClientError::VersionUnknown)?;
     T::from_ssz(&response.body, fork, spec)
 }
 
 /// Decodes at most `count` updates.
-pub(super) fn decoded_updates(
+pub(super) fn decode_updates_response(
     response: &BeaconResponse,
     count: u64,
     spec: &ChainSpec,

@@ -1,7 +1,7 @@
 //! The file that keeps the verified state of a light client, so that a restart needs no new checkpoint.
 //!
-//! Whoever can write the file decides what the light client trusts. It is therefore accessible to its owner alone. A file
-//! that others can write, a file of another user, and anything but a regular file are ignored.
+//! Whoever can write the file decides what the light client trusts. It is therefore accessible to its owner alone. A
+//! file that others can write, a file of another user, and anything but a regular file are ignored.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -16,7 +16,7 @@ const MAX_STATE_BYTES: u64 = 256 << 10;
 
 /// Why a saved state is not used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SavedFault {
+pub(super) enum SavedStateError {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("it has more than {MAX_STATE_BYTES} bytes")]
@@ -40,7 +40,7 @@ pub(super) fn load(
     spec: ChainSpec,
     checkpoint: B256,
     now: u64,
-) -> Result<Option<LightClientStore>, SavedFault> {
+) -> Result<Option<LightClientStore>, SavedStateError> {
     let file = match open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -50,7 +50,7 @@ pub(super) fn load(
     let mut bytes = Vec::new();
     file.take(MAX_STATE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_STATE_BYTES {
-        return Err(SavedFault::TooLong);
+        return Err(SavedStateError::TooLong);
     }
     let store = LightClientStore::from_bytes(&bytes, spec, checkpoint)?;
     store.check_age(now)?;
@@ -72,7 +72,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(unix)]
-fn check(found: &Metadata) -> Result<(), SavedFault> {
+fn check(found: &Metadata) -> Result<(), SavedStateError> {
     use std::os::unix::fs::MetadataExt as _;
 
     /// Permission to write for the group and for all others.
@@ -80,16 +80,16 @@ fn check(found: &Metadata) -> Result<(), SavedFault> {
 
     let is_writable = found.mode() & WRITABLE_BY_OTHERS != 0 && !clresolve_core::mutant!("beacon-loose-state");
     match () {
-        () if !found.is_file() => Err(SavedFault::NotRegular),
-        () if found.uid() != rustix::process::geteuid().as_raw() => Err(SavedFault::OtherOwner),
-        () if is_writable => Err(SavedFault::Writable),
+        () if !found.is_file() => Err(SavedStateError::NotRegular),
+        () if found.uid() != rustix::process::geteuid().as_raw() => Err(SavedStateError::OtherOwner),
+        () if is_writable => Err(SavedStateError::Writable),
         () => Ok(()),
     }
 }
 
 #[cfg(not(unix))]
-fn check(found: &Metadata) -> Result<(), SavedFault> {
-    if found.is_file() { Ok(()) } else { Err(SavedFault::NotRegular) }
+fn check(found: &Metadata) -> Result<(), SavedStateError> {
+    if found.is_file() { Ok(()) } else { Err(SavedStateError::NotRegular) }
 }
 
 /// Replaces the file in one step. The new file is accessible to its owner alone.

@@ -13,14 +13,14 @@ pub struct LightClientStatus {
     /// Age of the checkpoint's block. `None` unless the light client started from it in this process.
     pub checkpoint_age: Option<Duration>,
     /// The verified headers. `None` before the first synchronization.
-    pub headers: Option<HeaderStatus>,
+    pub headers: Option<LightClientHeaderStatus>,
     /// The endpoints, in the order of the configuration.
     pub endpoints: Vec<BeaconEndpointStatus>,
 }
 
 /// The verified headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeaderStatus {
+pub struct LightClientHeaderStatus {
     /// Slot of the finalized header.
     pub finalized_slot: u64,
     /// Age of the finalized slot.
@@ -30,12 +30,12 @@ pub struct HeaderStatus {
     /// The current slot.
     pub current_slot: u64,
     /// Members that signed the last verified update. `None` if the state comes from a file and no update followed.
-    pub participation: Option<Participation>,
+    pub participation: Option<SyncCommitteeParticipation>,
 }
 
 /// How many members of a sync committee signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Participation {
+pub struct SyncCommitteeParticipation {
     /// Members that signed.
     pub participants: usize,
     /// Members in all.
@@ -52,12 +52,12 @@ pub struct BeaconEndpointStatus {
     /// Time and cause of its last failure, unless a good response followed.
     pub failure: Option<(Timestamp, String)>,
     /// The rule that its data violated, and until when it is set aside.
-    pub set_aside: Option<SetAside>,
+    pub set_aside: Option<BeaconEndpointDemotion>,
 }
 
 /// Why and until when a beacon endpoint is asked only if all others failed lately.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
+pub struct BeaconEndpointDemotion {
     /// The violated rule.
     pub cause: String,
     /// When it is asked like the others again.

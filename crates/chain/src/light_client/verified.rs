@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use clresolve_beacon::{ChainSpec, VerifiedHeader};
+use clresolve_beacon::{ChainSpec, VerifiedBeaconHeader};
 use jiff::Timestamp;
 use metrics::gauge;
 
-use super::status::{HeaderStatus, Participation};
+use super::status::{LightClientHeaderStatus, SyncCommitteeParticipation};
 use crate::beacon_metrics::{BEACON_FINALIZED_TIME, BEACON_OPTIMISTIC_TIME, BEACON_PARTICIPATION};
-use crate::head_age::signed;
+use crate::head_age::to_signed_duration;
 
 /// How long an answer about the newest header is used without another request, if a newer header may exist.
 const FRESH_FOR: Duration = Duration::from_secs(1);
@@ -23,14 +23,14 @@ const FINALITY_USABLE_SLOTS: u64 = 4;
 
 /// Which header is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum HeaderFinality {
     Finalized,
     Optimistic,
 }
 
 /// Whether a header can be used as the newest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Currency {
+pub(super) enum HeaderFreshness {
     /// No newer header exists, or endpoints answered just now.
     Fresh,
     /// It may be used while endpoints are asked again.
@@ -41,41 +41,41 @@ pub(super) enum Currency {
 
 /// The verified headers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Verified {
-    pub(super) finalized: VerifiedHeader,
-    pub(super) optimistic: VerifiedHeader,
+pub(super) struct LightClientSnapshot {
+    pub(super) finalized: VerifiedBeaconHeader,
+    pub(super) optimistic: VerifiedBeaconHeader,
     /// Signers of the last verified update.
-    pub(super) participation: Option<Participation>,
+    pub(super) participation: Option<SyncCommitteeParticipation>,
     /// Send time of the latest request in response to which an endpoint proved the finalized header as its newest.
     pub(super) finality_at: Option<Timestamp>,
     /// Send time of the latest request in response to which an endpoint reported the optimistic header as its newest.
     pub(super) optimistic_at: Option<Timestamp>,
 }
 
-impl Verified {
-    pub(super) const fn header(&self, wanted: Wanted) -> VerifiedHeader {
+impl LightClientSnapshot {
+    pub(super) const fn header(&self, wanted: HeaderFinality) -> VerifiedBeaconHeader {
         match wanted {
-            Wanted::Finalized => self.finalized,
-            Wanted::Optimistic => self.optimistic,
+            HeaderFinality::Finalized => self.finalized,
+            HeaderFinality::Optimistic => self.optimistic,
         }
     }
 
     /// Send time of the latest request in response to which an endpoint reported the wanted header as its newest.
     /// `None` if that is after `now`: the clock was set back.
-    pub(super) fn reported_at(&self, wanted: Wanted, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn reported_at(&self, wanted: HeaderFinality, now: Timestamp) -> Option<Timestamp> {
         let reported_at = match wanted {
-            Wanted::Finalized => self.finality_at,
-            Wanted::Optimistic => self.optimistic_at,
+            HeaderFinality::Finalized => self.finality_at,
+            HeaderFinality::Optimistic => self.optimistic_at,
         };
         reported_at.filter(|at| *at <= now)
     }
 
     /// Records a report whose request was sent at `at`. Reports may arrive out of order.
-    pub(super) fn note_report(&mut self, wanted: Wanted, at: Timestamp, now: Timestamp) {
+    pub(super) fn note_report(&mut self, wanted: HeaderFinality, at: Timestamp, now: Timestamp) {
         let latest = self.reported_at(wanted, now).max(Some(at));
         match wanted {
-            Wanted::Finalized => self.finality_at = latest,
-            Wanted::Optimistic => self.optimistic_at = latest,
+            HeaderFinality::Finalized => self.finality_at = latest,
+            HeaderFinality::Optimistic => self.optimistic_at = latest,
         }
     }
 
@@ -86,40 +86,40 @@ impl Verified {
         self.optimistic_at.unwrap_or(next_signed_at).max(next_signed_at).min(now)
     }
 
-    pub(super) fn currency(&self, wanted: Wanted, spec: &ChainSpec, now: Timestamp) -> Currency {
+    pub(super) fn header_freshness(&self, wanted: HeaderFinality, spec: &ChainSpec, now: Timestamp) -> HeaderFreshness {
         let (fresh, usable) = match wanted {
-            Wanted::Finalized => (slots(1, spec), slots(FINALITY_USABLE_SLOTS, spec)),
-            Wanted::Optimistic => (FRESH_FOR, USABLE_FOR),
+            HeaderFinality::Finalized => (slots_duration(1, spec), slots_duration(FINALITY_USABLE_SLOTS, spec)),
+            HeaderFinality::Optimistic => (FRESH_FOR, USABLE_FOR),
         };
-        let Some(reported_at) = self.reported_at(wanted, now) else { return Currency::Due };
+        let Some(reported_at) = self.reported_at(wanted, now) else { return HeaderFreshness::Due };
         let age = now.duration_since(reported_at);
         match () {
-            () if wanted == Wanted::Optimistic && self.is_head(spec, now) => Currency::Fresh,
-            () if age < signed(fresh) => Currency::Fresh,
-            () if age < signed(usable) => Currency::Usable,
-            () => Currency::Due,
+            () if wanted == HeaderFinality::Optimistic && self.is_head(spec, now) => HeaderFreshness::Fresh,
+            () if age < to_signed_duration(fresh) => HeaderFreshness::Fresh,
+            () if age < to_signed_duration(usable) => HeaderFreshness::Usable,
+            () => HeaderFreshness::Due,
         }
     }
 
     /// Whether an endpoint reported the optimistic header, and no later one can have been signed: a header is signed in
     /// the slot after its own.
     pub(super) fn is_head(&self, spec: &ChainSpec, now: Timestamp) -> bool {
-        let is_reported = self.reported_at(Wanted::Optimistic, now).is_some();
-        is_reported && self.optimistic.slot() + 1 >= spec.slot_at(seconds(now))
+        let is_reported = self.reported_at(HeaderFinality::Optimistic, now).is_some();
+        is_reported && self.optimistic.slot() + 1 >= spec.slot_at(unix_seconds(now))
     }
 
     /// Records the metrics.
-    pub(super) fn record(&self, spec: &ChainSpec) {
+    pub(super) fn record_metrics(&self, spec: &ChainSpec) {
         gauge!(BEACON_FINALIZED_TIME).set(spec.slot_start(self.finalized.slot()) as f64);
         gauge!(BEACON_OPTIMISTIC_TIME).set(spec.slot_start(self.optimistic.slot()) as f64);
-        if let Some(Participation { participants, size }) = self.participation {
+        if let Some(SyncCommitteeParticipation { participants, size }) = self.participation {
             gauge!(BEACON_PARTICIPATION).set(participants as f64 / size as f64);
         }
     }
 
-    pub(super) fn status(&self, spec: &ChainSpec, now: Timestamp) -> HeaderStatus {
-        let now = seconds(now);
-        HeaderStatus {
+    pub(super) fn status(&self, spec: &ChainSpec, now: Timestamp) -> LightClientHeaderStatus {
+        let now = unix_seconds(now);
+        LightClientHeaderStatus {
             finalized_slot: self.finalized.slot(),
             finalized_age: spec.slot_age(self.finalized.slot(), now),
             optimistic_slot: self.optimistic.slot(),
@@ -130,10 +130,10 @@ impl Verified {
 }
 
 /// Seconds since 1970; 0 for earlier times.
-pub(super) fn seconds(time: Timestamp) -> u64 {
+pub(super) fn unix_seconds(time: Timestamp) -> u64 {
     u64::try_from(time.as_second()).unwrap_or_default()
 }
 
-fn slots(count: u64, spec: &ChainSpec) -> Duration {
+fn slots_duration(count: u64, spec: &ChainSpec) -> Duration {
     Duration::from_secs(count.saturating_mul(spec.seconds_per_slot))
 }

@@ -3,18 +3,18 @@
 
 use alloy_primitives::hex;
 use alloy_sol_types::SolValue as _;
-use clresolve_sandbox::chain::{ChainBuilder, Custody, NameRegistration, RpcFault, RpcServer};
+use clresolve_sandbox::chain::{ChainBuilder, CustodyContract, NameRegistration, RpcFault, RpcServer};
 use jiff::{SignedDuration, Timestamp};
 use url::Url;
 
 use super::*;
-use crate::testing::{OpenDoor, config};
-use crate::transport::PostError;
+use crate::testing::{UnguardedHttpClient, test_config};
+use crate::transport::HttpRequestError;
 
 const HOLDER: Address = Address::repeat_byte(7);
 
 struct Door {
-    open: OpenDoor,
+    open: UnguardedHttpClient,
     /// Maximum number of blocks per log request. Longer ranges are refused, as by public endpoints.
     most_blocks: u64,
     /// Blocks with too many records for one reply, unless a request names their keys.
@@ -38,14 +38,14 @@ enum Calls {
 }
 
 #[async_trait::async_trait]
-impl HttpPost for Door {
+impl RpcHttpTransport for Door {
     async fn post(
         &self,
         url: &Url,
         body: bytes::Bytes,
         cap: usize,
         limit: Duration,
-    ) -> Result<bytes::Bytes, PostError> {
+    ) -> Result<bytes::Bytes, HttpRequestError> {
         let request: serde_json::Value = serde_json::from_slice(&body).unwrap();
         if request["method"] == "eth_getLogs" {
             let block = |of: &str| {
@@ -58,7 +58,7 @@ impl HttpPost for Door {
             let is_few = !keys.is_null() && !self.full_of.is_some_and(is_of);
             let is_among = |blocks: &RangeInclusive<u64>| *blocks.start() <= last && first <= *blocks.end();
             if self.late.as_ref().is_some_and(is_among) {
-                return Err(PostError::Timeout(Duration::from_secs(10)));
+                return Err(HttpRequestError::Timeout(Duration::from_secs(10)));
             }
             let is_full = self.full.as_ref().is_some_and(is_among);
             let message = if last - first >= self.most_blocks {
@@ -75,7 +75,7 @@ impl HttpPost for Door {
         match self.calls {
             Calls::AllStalled => std::future::pending().await,
             Calls::Refused if request["method"] == "eth_call" => {
-                return Err(PostError::Status(429, bytes::Bytes::new()));
+                return Err(HttpRequestError::Status(429, bytes::Bytes::new()));
             }
             Calls::Stalled if request["method"] == "eth_call" => std::future::pending().await,
             _ => {}
@@ -125,7 +125,7 @@ impl Stage {
         mut self,
         faults: &[RpcFault],
         door: Door,
-        wanted: &WantedNames,
+        wanted: &NameSearchScope,
     ) -> (FoundNames, NameFinder, Vec<RpcServer>) {
         self.builder.finalize().unwrap();
         let chain = Arc::new(self.builder.build().unwrap());
@@ -135,14 +135,14 @@ impl Stage {
             server.set_fault(*fault);
             servers.push(server);
         }
-        let finder = NameFinder::new(&config(&servers), &(Arc::new(door) as Arc<dyn HttpPost>));
-        (finder.find(wanted).await, finder, servers)
+        let finder = NameFinder::new(&test_config(&servers), &(Arc::new(door) as Arc<dyn RpcHttpTransport>));
+        (finder.find_names(wanted).await, finder, servers)
     }
 }
 
 fn open_door() -> Door {
     Door {
-        open: OpenDoor::new(),
+        open: UnguardedHttpClient::new(),
         most_blocks: u64::MAX,
         full: None,
         full_of: None,
@@ -152,8 +152,8 @@ fn open_door() -> Door {
     }
 }
 
-fn changed(first: u64, last: Option<u64>) -> WantedNames {
-    WantedNames::Changed { first, last }
+fn changed(first: u64, last: Option<u64>) -> NameSearchScope {
+    NameSearchScope::Changed { first, last }
 }
 
 /// Which of `names` were found. Fails if any other name was found.
@@ -195,7 +195,7 @@ async fn names_whose_records_changed_are_found_in_their_blocks() {
 /// Each kind of agent record on its own: those of the card, the signer and the runtime endpoint.
 #[tokio::test]
 async fn each_record_of_an_agent_tells_of_its_name() {
-    let keys: Vec<&str> = Key::ALL.iter().chain(&Key::SIGNER).map(|key| key.as_str()).collect();
+    let keys: Vec<&str> = RecordKey::ALL.iter().chain(&RecordKey::SIGNER).map(|key| key.as_str()).collect();
     for key in keys.into_iter().chain(["cl.endpoint.runtime"]) {
         let mut stage = two_agents();
         stage.builder.set_text(&name("two.eth"), key, "https://a.example/").unwrap();
@@ -231,7 +231,7 @@ fn a_log_without_a_hash_says_its_key_in_clear() {
         let topics = [B256::ZERO, B256::ZERO].into_iter().chain(hash).collect();
         let data = (key.to_owned(), key.to_owned()).abi_encode_params().into();
         let inner = alloy_primitives::Log::new(Address::ZERO, topics, data).unwrap();
-        says_an_agents_key(&Log { inner, ..Log::default() })
+        has_agent_key(&Log { inner, ..Log::default() })
     };
     let hash = |key: &str| Some(keccak256(key));
     assert!(says("cl.owner", None) && says("cl.owner", hash("cl.owner")));
@@ -268,8 +268,9 @@ async fn endpoint_without_logs_of_any_key_returns_known_keys() {
     let door = Door { full: Some(0..=u64::MAX), ..open_door() };
     let (found, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
-    let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 100, telling: Telling::default() };
-    let gap = reader.logs(&any_key(), 0..=63, &mut |_, _| {}).await;
+    let mut reader =
+        EventLogReader { endpoint: &finder.endpoints[0], requests: 100, telling: EndpointFoundNames::default() };
+    let gap = reader.read_logs(&any_key(), 0..=63, &mut |_, _| {}).await;
     let (ranges, blocks) = (17, 16 * 3);
     assert_eq!(reader.requests, 100 - ranges - blocks, "down to the sixteenth block, and each block for both events");
     assert!(gap.is_some() && reader.telling.failure.is_none());
@@ -284,14 +285,15 @@ async fn late_block_is_requested_once_and_not_split_by_value() {
 
     let door = Door { late: Some(0..=u64::MAX), ..open_door() };
     let (_, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
-    let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 100, telling: Telling::default() };
-    assert!(reader.logs(&any_key(), 0..=63, &mut |_, _| {}).await.is_some());
+    let mut reader =
+        EventLogReader { endpoint: &finder.endpoints[0], requests: 100, telling: EndpointFoundNames::default() };
+    assert!(reader.read_logs(&any_key(), 0..=63, &mut |_, _| {}).await.is_some());
     let (ranges, blocks) = (17, 16);
     assert_eq!(reader.requests, 100 - ranges - blocks);
 }
 
-fn any_key() -> Search {
-    Search {
+fn any_key() -> EventLogSearch {
+    EventLogSearch {
         filter: Filter::new(),
         with_values: Filter::event_signature::<Vec<B256>>,
         values: TEXT_CHANGED.map(keccak256).to_vec(),
@@ -365,19 +367,19 @@ async fn who_hides_a_name_hides_nothing_and_who_invents_logs_adds_nothing_unaske
 
 #[tokio::test]
 async fn subnames_of_every_level_are_found_and_wrapped_ones_are_spelt() {
-    let wrapped = |text: &str| NameRegistration { custody: Custody::NameWrapper, ..agent(text) };
+    let wrapped = |text: &str| NameRegistration { custody: CustodyContract::NameWrapper, ..agent(text) };
     let names = ["a.publisher.eth", "b.a.publisher.eth", "gone.publisher.eth", "x.publisher.eth"];
     let mut stage = Stage::new(&[agent("publisher.eth"), agent("other.eth"), agent("sub.other.eth")]);
     stage.register(&names.map(agent));
     stage.register(&[NameRegistration::new(name("gone.publisher.eth"), Address::ZERO)]);
     let (found, finder, _servers) =
-        stage.ask(&[RpcFault::None], open_door(), &WantedNames::Below(name("publisher.eth"))).await;
+        stage.ask(&[RpcFault::None], open_door(), &NameSearchScope::Below(name("publisher.eth"))).await;
     assert_eq!(of(&found, &names), [("a.publisher.eth", 4), ("b.a.publisher.eth", 5), ("x.publisher.eth", 7)]);
     assert_eq!(spelt(&finder, "a.publisher.eth").await, (None, 0), "nobody has said how it is spelt");
 
     let stage = Stage::new(&[wrapped("wrapped.eth"), wrapped("sub.wrapped.eth")]);
     let (found, finder, _servers) =
-        stage.ask(&[RpcFault::None], open_door(), &WantedNames::Below(name("wrapped.eth"))).await;
+        stage.ask(&[RpcFault::None], open_door(), &NameSearchScope::Below(name("wrapped.eth"))).await;
     assert_eq!(of(&found, &["sub.wrapped.eth"]), [("sub.wrapped.eth", 2)]);
     assert_eq!(spelt(&finder, "sub.wrapped.eth").await, (Some(name("sub.wrapped.eth")), 0));
 }
@@ -388,21 +390,21 @@ async fn a_block_that_is_refused_hides_no_deeper_level() {
     let mut stage = Stage::new(&[agent("publisher.eth")]);
     stage.register(&names.map(agent));
     let door = Door { full: Some(4..=4), ..open_door() };
-    let (found, ..) = stage.ask(&[RpcFault::None], door, &WantedNames::Below(name("publisher.eth"))).await;
+    let (found, ..) = stage.ask(&[RpcFault::None], door, &NameSearchScope::Below(name("publisher.eth"))).await;
     assert_eq!(of(&found, &names), [("a.publisher.eth", 2), ("b.a.publisher.eth", 3)]);
     assert!(found.failed[0].1.starts_with("it does not give the logs of block 4: "), "{found:?}");
 }
 
 /// The spelling of a name, and the number of unanswered lookups.
 async fn spelt(finder: &NameFinder, text: &str) -> (Option<EnsName>, usize) {
-    let Spellings { mut names, unanswered } = finder.spellings(BTreeSet::from([name(text).node()])).await;
+    let NamehashPreimages { mut names, unanswered } = finder.fetch_spellings(BTreeSet::from([name(text).node()])).await;
     (names.remove(&name(text).node()), unanswered)
 }
 
 #[tokio::test]
 async fn whether_a_name_is_spelt_is_not_known_where_nobody_answers() {
     for calls in [Calls::Refused, Calls::Stalled] {
-        let wrapped = NameRegistration { custody: Custody::NameWrapper, ..agent("wrapped.eth") };
+        let wrapped = NameRegistration { custody: CustodyContract::NameWrapper, ..agent("wrapped.eth") };
         let door = Door { calls, ..open_door() };
         let (found, finder, _servers) = Stage::new(&[wrapped]).ask(&[RpcFault::None], door, &changed(0, None)).await;
         assert_eq!(found.nodes.len(), 1);
@@ -414,7 +416,7 @@ async fn whether_a_name_is_spelt_is_not_known_where_nobody_answers() {
 
 #[tokio::test]
 async fn a_name_of_another_node_is_not_believed() {
-    let wrapped = NameRegistration { custody: Custody::NameWrapper, ..agent("wrapped.eth") };
+    let wrapped = NameRegistration { custody: CustodyContract::NameWrapper, ..agent("wrapped.eth") };
     let lie = Some((hex::encode("wrapped"), hex::encode("swapped")));
     let (_, finder, _servers) =
         Stage::new(&[wrapped]).ask(&[RpcFault::None], Door { lie, ..open_door() }, &changed(0, None)).await;
@@ -425,13 +427,14 @@ async fn a_name_of_another_node_is_not_believed() {
 async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
     let door = Door { most_blocks: 1, ..open_door() };
     let (_, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
-    let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 3, telling: Telling::default() };
-    reader.logs(&any_key(), 0..=63, &mut |_, _| {}).await;
+    let mut reader =
+        EventLogReader { endpoint: &finder.endpoints[0], requests: 3, telling: EndpointFoundNames::default() };
+    reader.read_logs(&any_key(), 0..=63, &mut |_, _| {}).await;
     assert_eq!(reader.requests, 0);
     assert!(reader.telling.failure.expect("it is not all").contains("few blocks at a time"));
 
     let deep = Stage::new(&[agent("9.8.7.6.5.4.3.2.1.publisher.eth")]);
-    let below = WantedNames::Below(name("publisher.eth"));
+    let below = NameSearchScope::Below(name("publisher.eth"));
     let (found, ..) = deep.ask(&[RpcFault::None], open_door(), &below).await;
     assert!(found.nodes.len() == MAX_LEVELS && found.failed[0].1.contains("more than 8 levels"), "{found:?}");
 
@@ -439,8 +442,9 @@ async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
     let door = Door { calls: Calls::AllStalled, ..open_door() };
     let (found, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
     assert_eq!(found.failed, [("node-0".to_owned(), "it takes longer than 600 s".to_owned())]);
-    let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 3, telling: Telling::default() };
-    reader.changed(0..=4).await;
+    let mut reader =
+        EventLogReader { endpoint: &finder.endpoints[0], requests: 3, telling: EndpointFoundNames::default() };
+    reader.read_changed_names(0..=4).await;
     let late = "it takes longer than 280 s";
     let both = format!("{late}; records of other keys than the specification's were not all read: {late}");
     assert_eq!(reader.telling.failure, Some(both), "a slow search leaves time for the other");
@@ -448,9 +452,9 @@ async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
 
 #[test]
 fn an_endpoint_that_invents_names_without_end_is_cut_off() {
-    let mut telling = Telling::default();
+    let mut telling = EndpointFoundNames::default();
     for number in 0..=MAX_NODES as u64 {
-        telling.note(B256::left_padding_from(&number.to_be_bytes()), number);
+        telling.note_node(B256::left_padding_from(&number.to_be_bytes()), number);
     }
     assert_eq!(telling.nodes.len(), MAX_NODES);
     assert_eq!(telling.failure.as_deref(), Some("it reports more than 100000 names"));

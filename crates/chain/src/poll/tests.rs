@@ -3,37 +3,41 @@
 use std::time::Duration;
 
 use alloy_consensus::Header;
-use clresolve_core::payment::Coins;
-use clresolve_state::{Contracts, HashedHeader};
+use clresolve_core::payment::CoinTypes;
+use clresolve_state::{EnsContractAddresses, HashedBlockHeader};
 use jiff::Timestamp;
 use url::Url;
 
 use super::*;
-use crate::endpoint::Endpoint;
-use crate::pool::ChainConfig;
-use crate::testing::NoDoor;
-use crate::transport::HttpPost;
+use crate::endpoint::RpcEndpointSettings;
+use crate::pool::ChainReaderConfig;
+use crate::testing::RefusingHttpClient;
+use crate::transport::RpcHttpTransport;
 
-fn header(number: u64) -> (HashedHeader, Block) {
-    let header = HashedHeader::new(Header { number, ..Header::default() });
-    let block = Block { number, hash: header.hash(), timestamp: Timestamp::UNIX_EPOCH };
+fn header(number: u64) -> (HashedBlockHeader, ChainBlock) {
+    let header = HashedBlockHeader::new(Header { number, ..Header::default() });
+    let block = ChainBlock { number, hash: header.hash(), timestamp: Timestamp::UNIX_EPOCH };
     (header, block)
 }
 
-type Observed = Result<Observation<HashedHeader>, Failure>;
+type Observed = Result<EndpointObservation<HashedBlockHeader>, EndpointFailure>;
 
 /// A query whose observations are scripted. No endpoint attests.
 struct Scripted(fn(&str) -> Observed);
 
 #[async_trait]
-impl Votable for Scripted {
-    type Vote = HashedHeader;
+impl QuorumQuery for Scripted {
+    type Vote = HashedBlockHeader;
 
-    async fn ask_at_own_block(&self, endpoint: &Arc<RpcEndpoint>, _: BlockSelector, _: ChainIdentity) -> Observed {
+    async fn observe_own_block(&self, endpoint: &Arc<RpcEndpoint>, _: BlockSelector, _: ChainIdentity) -> Observed {
         (self.0)(&endpoint.label)
     }
 
-    async fn attest(&self, _: &RpcEndpoint, _: &Block) -> Result<Attestation<HashedHeader>, Failure> {
+    async fn attest_block(
+        &self,
+        _: &RpcEndpoint,
+        _: &ChainBlock,
+    ) -> Result<EndpointAttestation<HashedBlockHeader>, EndpointFailure> {
         panic!("a bug")
     }
 }
@@ -42,25 +46,26 @@ impl Votable for Scripted {
 fn buggy(label: &str) -> Observed {
     assert_ne!(label, "first", "a bug");
     let (pinned, block) = header(if label == "ahead" { 101 } else { 100 });
-    Ok(Observation { block, pinned, latest: None, genesis: None })
+    Ok(EndpointObservation { block, pinned, latest: None, genesis: None })
 }
 
 /// Fails with the cause with which the label begins.
 fn unreached(label: &str) -> Observed {
     Err(match label.split('.').next() {
-        Some("name") => Failure::Unconnected(Unconnected::Name),
-        Some("host") => Failure::Unconnected(Unconnected::Host),
-        _ => Failure::Unusable("HTTP status 503".to_owned()),
+        Some("name") => EndpointFailure::Unconnected(HostConnectionError::Name),
+        Some("host") => EndpointFailure::Unconnected(HostConnectionError::Host),
+        _ => EndpointFailure::Unusable("HTTP status 503".to_owned()),
     })
 }
 
 #[tokio::test]
 async fn where_no_host_on_the_internet_is_reached_there_is_no_network() {
     let error = async |labels: [&str; 2]| {
-        let pool = pool(labels, GradeDemand::Quorum(2));
+        let pool = pool(labels, ProofGradeDemand::Quorum(2));
         poll(&pool, Arc::new(Scripted(unreached)), BlockSelector::Finalized).await.err().unwrap()
     };
-    let (name, host) = (ChainError::NoNetwork(Unconnected::Name), ChainError::NoNetwork(Unconnected::Host));
+    let (name, host) =
+        (ChainError::NoNetwork(HostConnectionError::Name), ChainError::NoNetwork(HostConnectionError::Host));
     assert_eq!(error(["name.a", "name.b"]).await, name);
     assert_eq!(error(["name.a", "host.b"]).await, host);
     for labels in [["name.a", "down.b"], ["name.a", "name"], ["host", "name"]] {
@@ -68,24 +73,24 @@ async fn where_no_host_on_the_internet_is_reached_there_is_no_network() {
     }
 }
 
-fn pool(labels: [&str; 2], demand: GradeDemand) -> EndpointPool {
+fn pool(labels: [&str; 2], demand: ProofGradeDemand) -> EndpointPool {
     let endpoint = |label: &str| {
         let url = Url::parse(&format!("http://{label}/")).unwrap();
-        Endpoint { label: label.to_owned(), url, own: false, operator: label.to_owned() }
+        RpcEndpointSettings { label: label.to_owned(), url, own: false, operator: label.to_owned() }
     };
-    let config = ChainConfig {
+    let config = ChainReaderConfig {
         chain_id: 1,
         genesis: None,
-        contracts: Contracts::default(),
+        contracts: EnsContractAddresses::default(),
         endpoints: labels.map(endpoint).to_vec(),
         demand,
         timeout: Duration::from_secs(60),
         hedge_after: Duration::from_secs(60),
         lookup_timeout: None,
-        coins: Coins::default(),
+        coins: CoinTypes::default(),
         max_head_age: None,
     };
-    let http: Arc<dyn HttpPost> = Arc::new(NoDoor);
+    let http: Arc<dyn RpcHttpTransport> = Arc::new(RefusingHttpClient);
     EndpointPool::new(config, &http)
 }
 
@@ -97,15 +102,15 @@ fn is_a_bug_of(failed: &[(String, String)], label: &str) {
 
 #[tokio::test]
 async fn an_endpoint_whose_request_is_broken_off_is_named() {
-    let pool = pool(["first", "second"], GradeDemand::SingleRpc);
+    let pool = pool(["first", "second"], ProofGradeDemand::SingleRpc);
     let consensus = poll(&pool, Arc::new(Scripted(buggy)), BlockSelector::Finalized).await.unwrap();
-    assert_eq!(consensus.labels(), ["second"]);
+    assert_eq!(consensus.member_labels(), ["second"]);
     is_a_bug_of(&consensus.failed, "first");
 }
 
 #[tokio::test]
 async fn an_endpoint_whose_second_request_is_broken_off_is_named() {
-    let pool = pool(["behind", "ahead"], GradeDemand::Quorum(2));
+    let pool = pool(["behind", "ahead"], ProofGradeDemand::Quorum(2));
     let error = poll(&pool, Arc::new(Scripted(buggy)), BlockSelector::Finalized).await.err().unwrap();
     let ChainError::TooFew { failed, .. } = &error else { panic!("{error:?}") };
     is_a_bug_of(failed, "ahead");

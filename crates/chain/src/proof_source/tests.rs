@@ -10,18 +10,18 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::*;
-use crate::endpoint::Endpoint;
-use crate::transport::{HttpPost, PostError};
+use crate::endpoint::RpcEndpointSettings;
+use crate::transport::{HttpRequestError, RpcHttpTransport};
 
 /// Refuses requests to the host `down`, returns oversized replies from `flood`, and never answers for other hosts.
 struct Door;
 
 #[async_trait]
-impl HttpPost for Door {
-    async fn post(&self, url: &Url, _: Bytes, cap: usize, _: Duration) -> Result<Bytes, PostError> {
+impl RpcHttpTransport for Door {
+    async fn post(&self, url: &Url, _: Bytes, cap: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
         match url.host_str() {
-            Some("down") => Err(PostError::Connection("refused".to_owned())),
-            Some("flood") => Err(PostError::TooLarge(cap)),
+            Some("down") => Err(HttpRequestError::Connection("refused".to_owned())),
+            Some("flood") => Err(HttpRequestError::TooLarge(cap)),
             _ => std::future::pending().await,
         }
     }
@@ -29,7 +29,7 @@ impl HttpPost for Door {
 
 fn endpoint(host: &str) -> Arc<RpcEndpoint> {
     let url = Url::parse(&format!("http://{host}/")).unwrap();
-    let endpoint = Endpoint { label: host.to_owned(), url, own: false, operator: host.to_owned() };
+    let endpoint = RpcEndpointSettings { label: host.to_owned(), url, own: false, operator: host.to_owned() };
     Arc::new(RpcEndpoint::new(endpoint, Arc::new(Door), Duration::from_secs(60)))
 }
 
@@ -38,10 +38,10 @@ fn endpoint(host: &str) -> Arc<RpcEndpoint> {
 async fn a_failure_is_noted_when_it_happens() {
     let endpoints = ["down", "flood", "silent"].map(endpoint);
     let now = Timestamp::UNIX_EPOCH;
-    let source = ProofSource::new(endpoints.to_vec(), Duration::from_secs(60), Arc::new(move || now));
-    let wanted = Wanted { accounts: [(Address::ZERO, BTreeSet::new())].into(), codes: BTreeSet::new() };
+    let source = FailoverStateSource::new(endpoints.to_vec(), Duration::from_secs(60), Arc::new(move || now));
+    let wanted = WantedState { accounts: [(Address::ZERO, BTreeSet::new())].into(), codes: BTreeSet::new() };
 
-    let mut fetched = source.fetch(&wanted, BlockId::hash(B256::ZERO));
+    let mut fetched = source.fetch_state(&wanted, BlockId::hash(B256::ZERO));
     // The client yields between its steps.
     for _ in 0..32 {
         assert!(poll!(&mut fetched).is_pending(), "the last one never answers");
@@ -54,5 +54,5 @@ async fn a_failure_is_noted_when_it_happens() {
         ("flood", "it gave no proof: the answer of flood has more than 1048576 bytes"),
     ];
     assert_eq!(failures, expected.map(|(label, cause)| (label.to_owned(), cause.to_owned())));
-    assert_eq!(endpoints.map(|endpoint| endpoint.rests(now)), [true, true, false]);
+    assert_eq!(endpoints.map(|endpoint| endpoint.is_resting(now)), [true, true, false]);
 }

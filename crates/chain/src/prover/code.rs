@@ -4,7 +4,7 @@ use alloy_primitives::{Address, B256, Bytes};
 use moka::future::Cache;
 use revm::state::Bytecode;
 
-use clresolve_state::{ProofError, checked_code};
+use clresolve_state::{ProvenCallError, checked_code};
 
 /// Capacity in bytes: several hundred contracts of the largest size that a chain allows.
 const CAPACITY_BYTES: u64 = 16 << 20;
@@ -34,7 +34,7 @@ impl CodeCache {
     }
 
     /// Whether the last known code of the account is cached.
-    pub(super) async fn has_last_of(&self, address: Address) -> bool {
+    pub(super) async fn has_last_code(&self, address: Address) -> bool {
         match self.last_of.get(&address).await {
             Some(hash) => self.by_hash.contains_key(&hash),
             None => false,
@@ -45,15 +45,20 @@ impl CodeCache {
         self.by_hash.get(&hash).await
     }
 
-    pub(super) async fn set_last_of(&self, address: Address, hash: B256) {
+    pub(super) async fn set_last_code_hash(&self, address: Address, hash: B256) {
         self.last_of.insert(address, hash).await;
     }
 
     /// Verifies that an endpoint's code for `address` has the proven `hash`, and caches it.
     ///
     /// # Errors
-    /// [`ProofError::Code`] or [`ProofError::CodeTooLong`].
-    pub(super) async fn put(&self, address: Address, hash: B256, code: Bytes) -> Result<Bytecode, ProofError> {
+    /// [`ProvenCallError::Code`] or [`ProvenCallError::CodeTooLong`].
+    pub(super) async fn verify_and_cache(
+        &self,
+        address: Address,
+        hash: B256,
+        code: Bytes,
+    ) -> Result<Bytecode, ProvenCallError> {
         let code = checked_code(address, hash, code)?;
         self.by_hash.insert(hash, code.clone()).await;
         Ok(code)

@@ -8,7 +8,7 @@ use alloy_primitives::{Address, B256, U256, keccak256};
 use alloy_rpc_types_eth::{AccessList, AccessListItem};
 use moka::future::Cache;
 
-use clresolve_state::Call;
+use clresolve_state::EvmCall;
 
 /// Capacity in bytes: the hints of several thousand names.
 const CAPACITY_BYTES: u64 = 4 << 20;
@@ -19,26 +19,26 @@ const ACCOUNT_BYTES: usize = 64;
 
 /// What each call read last time, or what an endpoint claims that it reads, keyed by target and data. The block is not
 /// part of the key, since most reads are the same at the next block.
-pub(super) struct HintCache(Cache<B256, Arc<AccessList>>);
+pub(super) struct AccessListCache(Cache<B256, Arc<AccessList>>);
 
-impl HintCache {
+impl AccessListCache {
     pub(super) fn new() -> Self {
         let weigh = |_: &B256, hint: &Arc<AccessList>| u32::try_from(weight(hint)).unwrap_or(u32::MAX);
         Self(Cache::builder().max_capacity(CAPACITY_BYTES).weigher(weigh).build())
     }
 
     /// The hint for the call, if there is one.
-    pub(super) async fn get(&self, call: &Call) -> Option<Arc<AccessList>> {
+    pub(super) async fn get(&self, call: &EvmCall) -> Option<Arc<AccessList>> {
         self.0.get(&key(call)).await
     }
 
     /// The hint for the call; if there is none, the result of `request`. Concurrent callers share one request.
-    pub(super) async fn get_or(&self, call: &Call, request: impl Future<Output = AccessList>) -> Arc<AccessList> {
+    pub(super) async fn get_or(&self, call: &EvmCall, request: impl Future<Output = AccessList>) -> Arc<AccessList> {
         self.0.get_with(key(call), async { Arc::new(request.await) }).await
     }
 
     /// Replaces the hint with what the call actually read.
-    pub(super) async fn learn(&self, call: &Call, read: BTreeMap<Address, BTreeSet<U256>>) {
+    pub(super) async fn replace_hint(&self, call: &EvmCall, read: BTreeMap<Address, BTreeSet<U256>>) {
         let item = |(address, slots): (Address, BTreeSet<U256>)| AccessListItem {
             address,
             storage_keys: slots.into_iter().map(B256::from).collect(),
@@ -47,7 +47,7 @@ impl HintCache {
     }
 }
 
-fn key(call: &Call) -> B256 {
+fn key(call: &EvmCall) -> B256 {
     keccak256([call.to.as_slice(), &call.data].concat())
 }
 

@@ -9,10 +9,10 @@ use alloy_transport::TransportError;
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use clresolve_state::{CALLER, Call, Wanted};
+use clresolve_state::{CALLER, EvmCall, WantedState};
 
-use super::error::ProverError;
-use crate::failure::Failure;
+use super::error::CallProverError;
+use crate::failure::EndpointFailure;
 use crate::request::eth_call;
 use crate::transport::MAX_REPLY_BYTES;
 
@@ -32,83 +32,91 @@ const MAX_IN_FLIGHT: usize = 8;
 #[async_trait]
 pub(crate) trait StateSource: Sync {
     /// A hint: the accounts and slots that the call reads (`eth_createAccessList`).
-    async fn touched(&self, call: &Call, block: BlockId) -> Result<AccessList, ProverError>;
+    async fn fetch_access_list(&self, call: &EvmCall, block: BlockId) -> Result<AccessList, CallProverError>;
 
-    async fn fetch(&self, wanted: &Wanted, block: BlockId) -> Result<Vec<StateItem>, ProverError>;
+    async fn fetch_state(&self, wanted: &WantedState, block: BlockId) -> Result<Vec<StateSourceItem>, CallProverError>;
 }
 
 /// A proof or piece of code from a source.
-pub(crate) enum StateItem {
+pub(crate) enum StateSourceItem {
     /// The result of `eth_getProof` for these slots of this account.
     Proof(Address, Vec<U256>, Box<EIP1186AccountProofResponse>),
     /// The result of `eth_getCode` for this account.
     Code(Address, Bytes),
 }
 
-pub(crate) struct RpcSource<'a> {
+pub(crate) struct RpcStateSource<'a> {
     pub(crate) rpc: &'a RpcClient,
-    pub(crate) explain: &'a (dyn Fn(&TransportError) -> Failure + Send + Sync),
+    pub(crate) explain: &'a (dyn Fn(&TransportError) -> EndpointFailure + Send + Sync),
 }
 
 #[async_trait]
-impl StateSource for RpcSource<'_> {
-    async fn touched(&self, call: &Call, block: BlockId) -> Result<AccessList, ProverError> {
+impl StateSource for RpcStateSource<'_> {
+    async fn fetch_access_list(&self, call: &EvmCall, block: BlockId) -> Result<AccessList, CallProverError> {
         let call = TransactionRequest { from: Some(CALLER), ..eth_call(call.to, call.data.clone()) };
         let answer = self.rpc.request::<_, AccessListResult>("eth_createAccessList", (call, block)).await;
-        answer.map(|result| result.access_list).map_err(|error| self.failed(&error))
+        answer.map(|result| result.access_list).map_err(|error| self.endpoint_error(&error))
     }
 
-    async fn fetch(&self, wanted: &Wanted, block: BlockId) -> Result<Vec<StateItem>, ProverError> {
-        let batches = stream::iter(plan(wanted)).map(|requests| self.ask(requests, block));
-        let items: Vec<Vec<StateItem>> = batches.buffered(MAX_IN_FLIGHT).try_collect().await?;
+    async fn fetch_state(&self, wanted: &WantedState, block: BlockId) -> Result<Vec<StateSourceItem>, CallProverError> {
+        let batches = stream::iter(plan(wanted)).map(|requests| self.send_requests(requests, block));
+        let items: Vec<Vec<StateSourceItem>> = batches.buffered(MAX_IN_FLIGHT).try_collect().await?;
         Ok(items.into_iter().flatten().collect())
     }
 }
 
-impl RpcSource<'_> {
-    fn failed(&self, error: &TransportError) -> ProverError {
-        ProverError::Endpoint((self.explain)(error))
+impl RpcStateSource<'_> {
+    fn endpoint_error(&self, error: &TransportError) -> CallProverError {
+        CallProverError::Endpoint((self.explain)(error))
     }
 
-    async fn ask(&self, requests: Vec<StateRequest>, block: BlockId) -> Result<Vec<StateItem>, ProverError> {
+    async fn send_requests(
+        &self,
+        requests: Vec<StateSourceRequest>,
+        block: BlockId,
+    ) -> Result<Vec<StateSourceItem>, CallProverError> {
         let mut batch = self.rpc.new_batch();
         let mut proofs = Vec::new();
         let mut codes = Vec::new();
         for request in requests {
             match request {
-                StateRequest::Proof(address, slots) => {
+                StateSourceRequest::Proof(address, slots) => {
                     let keys: Vec<B256> = slots.iter().map(|slot| B256::from(*slot)).collect();
                     let answer = batch
                         .add_call::<_, Box<EIP1186AccountProofResponse>>("eth_getProof", &(address, keys, block))
-                        .map_err(|error| self.failed(&error))?;
+                        .map_err(|error| self.endpoint_error(&error))?;
                     proofs.push((address, slots, answer));
                 }
-                StateRequest::Code(address) => {
+                StateSourceRequest::Code(address) => {
                     let answer = batch
                         .add_call::<_, Bytes>("eth_getCode", &(address, block))
-                        .map_err(|error| self.failed(&error))?;
+                        .map_err(|error| self.endpoint_error(&error))?;
                     codes.push((address, answer));
                 }
             }
         }
-        batch.await.map_err(|error| self.failed(&error))?;
+        batch.await.map_err(|error| self.endpoint_error(&error))?;
         let mut items = Vec::with_capacity(proofs.len() + codes.len());
         for (address, slots, answer) in proofs {
-            items.push(StateItem::Proof(address, slots, answer.await.map_err(|error| self.failed(&error))?));
+            items.push(StateSourceItem::Proof(
+                address,
+                slots,
+                answer.await.map_err(|error| self.endpoint_error(&error))?,
+            ));
         }
         for (address, answer) in codes {
-            items.push(StateItem::Code(address, answer.await.map_err(|error| self.failed(&error))?));
+            items.push(StateSourceItem::Code(address, answer.await.map_err(|error| self.endpoint_error(&error))?));
         }
         Ok(items)
     }
 }
 
-enum StateRequest {
+enum StateSourceRequest {
     Proof(Address, Vec<U256>),
     Code(Address),
 }
 
-impl StateRequest {
+impl StateSourceRequest {
     fn reply_bytes(&self) -> usize {
         match self {
             Self::Proof(_, slots) => ACCOUNT_REPLY_BYTES + slots.len() * SLOT_REPLY_BYTES,
@@ -118,12 +126,12 @@ impl StateRequest {
 }
 
 /// The requests, grouped into batches whose replies are short enough.
-fn plan(wanted: &Wanted) -> Vec<Vec<StateRequest>> {
-    let proofs = wanted.accounts.iter().flat_map(|(address, slots)| proofs(*address, slots));
+fn plan(wanted: &WantedState) -> Vec<Vec<StateSourceRequest>> {
+    let proofs = wanted.accounts.iter().flat_map(|(address, slots)| proof_requests(*address, slots));
     let mut batches = Vec::new();
     let mut batch = Vec::new();
     let mut bytes = 0;
-    for request in proofs.chain(wanted.codes.iter().copied().map(StateRequest::Code)) {
+    for request in proofs.chain(wanted.codes.iter().copied().map(StateSourceRequest::Code)) {
         if bytes + request.reply_bytes() > PLANNED_REPLY_BYTES && !batch.is_empty() {
             batches.push(std::mem::take(&mut batch));
             bytes = 0;
@@ -137,10 +145,10 @@ fn plan(wanted: &Wanted) -> Vec<Vec<StateRequest>> {
     batches
 }
 
-fn proofs(address: Address, slots: &BTreeSet<U256>) -> Vec<StateRequest> {
+fn proof_requests(address: Address, slots: &BTreeSet<U256>) -> Vec<StateSourceRequest> {
     let slots: Vec<U256> = slots.iter().copied().collect();
     if slots.is_empty() {
-        return vec![StateRequest::Proof(address, slots)];
+        return vec![StateSourceRequest::Proof(address, slots)];
     }
-    slots.chunks(MAX_SLOTS_AT_ONCE).map(|some| StateRequest::Proof(address, some.to_vec())).collect()
+    slots.chunks(MAX_SLOTS_AT_ONCE).map(|some| StateSourceRequest::Proof(address, some.to_vec())).collect()
 }

@@ -13,15 +13,15 @@ use futures_util::poll;
 
 use self::ledger::{ALICE, Account, CHAIN, CONTRACT, Endpoint, Ledger, OTHER};
 use super::*;
-use clresolve_core::cause::LocalLimit;
-use clresolve_state::Blame;
+use clresolve_core::cause::LocalLimitError;
+use clresolve_state::ProvenCallBlame;
 
-fn call(to: Address) -> Call {
-    Call { to, data: Bytes::new(), gas: 16_000_000 }
+fn call(to: Address) -> EvmCall {
+    EvmCall { to, data: Bytes::new(), gas: 16_000_000 }
 }
 
-async fn run(endpoint: &Endpoint, session: &mut Session) -> Result<CallOutcome, ProverError> {
-    Prover::new(CHAIN).call(endpoint, session, &call(CONTRACT), None).await
+async fn run(endpoint: &Endpoint, session: &mut CallProverSession) -> Result<EvmCallOutcome, CallProverError> {
+    CallProver::new(CHAIN).compute_call(endpoint, session, &call(CONTRACT), None).await
 }
 
 /// `SLOAD(0)`, `SLOAD` of that value, and both returned together with the code size of [`OTHER`].
@@ -43,18 +43,18 @@ async fn a_call_is_run_until_all_that_it_reads_is_proven() {
     let ledger = pointer();
     let endpoint = Endpoint::honest(&ledger);
     let mut session = ledger.session();
-    assert_eq!(run(&endpoint, &mut session).await, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
+    assert_eq!(run(&endpoint, &mut session).await, Ok(EvmCallOutcome::Returned(words(&[5, 77, 5]))));
     assert_eq!(endpoint.fetches.load(Ordering::Relaxed), 3, "the contract, slot 0 with the other account, slot 5");
-    assert_eq!(run(&endpoint, &mut session).await, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
+    assert_eq!(run(&endpoint, &mut session).await, Ok(EvmCallOutcome::Returned(words(&[5, 77, 5]))));
 }
 
 #[tokio::test]
 async fn code_is_fetched_once_for_ever() {
     let ledger = pointer();
     let endpoint = Endpoint::honest(&ledger);
-    let prover = Prover::new(CHAIN);
+    let prover = CallProver::new(CHAIN);
     for codes in [2, 2] {
-        prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.unwrap();
+        prover.compute_call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.unwrap();
         assert_eq!(endpoint.codes.load(Ordering::Relaxed), codes);
     }
 }
@@ -71,12 +71,12 @@ async fn a_hint_saves_rounds_and_is_neither_believed_nor_kept() {
     let long = AccessList(vec![item(CONTRACT, &(0..2000).collect::<Vec<_>>()); 100]);
     for (hint, fetches) in [(good, 1), (wrong, 3), (long, 2)] {
         let endpoint = Endpoint::honest(&ledger);
-        let prover = Prover::new(CHAIN);
-        let outcome = prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), Some(hint)).await;
-        assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
+        let prover = CallProver::new(CHAIN);
+        let outcome = prover.compute_call(&endpoint, &mut ledger.session(), &call(CONTRACT), Some(hint)).await;
+        assert_eq!(outcome, Ok(EvmCallOutcome::Returned(words(&[5, 77, 5]))));
         assert_eq!(endpoint.fetches.load(Ordering::Relaxed), fetches);
         // From now on, what was read is known regardless of the hint.
-        prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.unwrap();
+        prover.compute_call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.unwrap();
         assert_eq!(endpoint.fetches.load(Ordering::Relaxed), fetches + 1);
     }
 }
@@ -97,14 +97,14 @@ async fn long_hint_takes_nothing_from_what_a_call_may_read() {
     for (code, hint) in [(slots, many(1, 2000)), (slots, many(40, 100)), (balances, many(100, 0))] {
         let ledger = Ledger::of([(CONTRACT, Account::contract(code, &[(0, 1)]))]);
         let (endpoint, mut session) = (Endpoint::honest(&ledger), ledger.session());
-        let prover = Prover::new(CHAIN);
-        let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), Some(hint.clone())).await;
-        assert_eq!(outcome, Ok(CallOutcome::Returned(Bytes::new())));
+        let prover = CallProver::new(CHAIN);
+        let outcome = prover.compute_call(&endpoint, &mut session, &call(CONTRACT), Some(hint.clone())).await;
+        assert_eq!(outcome, Ok(EvmCallOutcome::Returned(Bytes::new())));
         // A useless hint for another call at the same block: the cost of hints is bounded across all calls.
-        let again = Call { data: vec![1].into(), ..call(CONTRACT) };
-        assert!(prover.call(&endpoint, &mut session, &again, Some(hint)).await.is_ok());
-        assert!(session.proven.accounts() <= MAX_ACCOUNTS + MAX_HINTED_ACCOUNTS);
-        assert!(session.proven.slots() <= MAX_SLOTS + MAX_HINTED_SLOTS);
+        let again = EvmCall { data: vec![1].into(), ..call(CONTRACT) };
+        assert!(prover.compute_call(&endpoint, &mut session, &again, Some(hint)).await.is_ok());
+        assert!(session.proven.account_count() <= MAX_ACCOUNTS + MAX_HINTED_ACCOUNTS);
+        assert!(session.proven.slot_count() <= MAX_SLOTS + MAX_HINTED_SLOTS);
     }
 }
 
@@ -113,17 +113,17 @@ async fn long_hint_takes_nothing_from_what_a_call_may_read() {
 async fn valid_prefetch_saves_requests_and_invalid_one_is_dropped() {
     let ledger = pointer();
     let endpoint = Endpoint::honest(&ledger);
-    let prover = Prover::new(CHAIN);
+    let prover = CallProver::new(CHAIN);
     let tag = BlockId::finalized();
     assert!(prover.prefetch_proofs(&endpoint, tag, &call(CONTRACT)).await.is_none(), "it never ran");
-    prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.expect("it runs");
+    prover.compute_call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.expect("it runs");
 
     let before = endpoint.fetches.load(Ordering::Relaxed);
     let prefetched = prover.prefetch_proofs(&endpoint, tag, &call(CONTRACT)).await.expect("it is known");
     let mut session = ledger.session();
     prover.adopt(&mut session, prefetched).await;
-    let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), None).await;
-    assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
+    let outcome = prover.compute_call(&endpoint, &mut session, &call(CONTRACT), None).await;
+    assert_eq!(outcome, Ok(EvmCallOutcome::Returned(words(&[5, 77, 5]))));
     assert_eq!(endpoint.fetches.load(Ordering::Relaxed), before + 1, "the prefetched proofs alone");
 
     // A different ledger whose proofs are all valid under its own root.
@@ -135,16 +135,16 @@ async fn valid_prefetch_saves_requests_and_invalid_one_is_dropped() {
         prover.prefetch_proofs(&Endpoint::honest(&other), tag, &call(CONTRACT)).await.expect("it is known");
     let mut session = ledger.session();
     prover.adopt(&mut session, prefetched).await;
-    assert_eq!(session.proven.accounts(), 0);
-    let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), None).await;
-    assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
+    assert_eq!(session.proven.account_count(), 0);
+    let outcome = prover.compute_call(&endpoint, &mut session, &call(CONTRACT), None).await;
+    assert_eq!(outcome, Ok(EvmCallOutcome::Returned(words(&[5, 77, 5]))));
 }
 
 #[tokio::test]
 async fn absent_accounts_and_slots_are_proven_absent() {
     let ledger = Ledger::of([(CONTRACT, Account::contract(POINTER, &[(3, 9), (4, 9)]))]);
     let outcome = run(&Endpoint::honest(&ledger), &mut ledger.session()).await;
-    assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[0, 0, 0]))));
+    assert_eq!(outcome, Ok(EvmCallOutcome::Returned(words(&[0, 0, 0]))));
 }
 
 #[tokio::test]
@@ -156,10 +156,10 @@ async fn past_block_hashes_come_only_from_header_or_state() {
         let ledger = Ledger::of([(CONTRACT, ask(n)), (history, Account::contract(&[0], kept))]);
         run(&Endpoint::honest(&ledger), &mut ledger.session()).await
     };
-    assert_eq!(outcome(0, &[]).await, Ok(CallOutcome::Returned(words(&[0]))));
-    assert_eq!(outcome(1, &[]).await, Ok(CallOutcome::Returned(Bytes::from(B256::repeat_byte(9)))));
-    assert_eq!(outcome(5, &[(95, 1234)]).await, Ok(CallOutcome::Returned(words(&[1234]))));
-    assert_eq!(outcome(5, &[(94, 1234)]).await, Err(ProofError::BlockHash(95).into()));
+    assert_eq!(outcome(0, &[]).await, Ok(EvmCallOutcome::Returned(words(&[0]))));
+    assert_eq!(outcome(1, &[]).await, Ok(EvmCallOutcome::Returned(Bytes::from(B256::repeat_byte(9)))));
+    assert_eq!(outcome(5, &[(95, 1234)]).await, Ok(EvmCallOutcome::Returned(words(&[1234]))));
+    assert_eq!(outcome(5, &[(94, 1234)]).await, Err(ProvenCallError::BlockHash(95).into()));
 }
 
 #[tokio::test]
@@ -168,11 +168,11 @@ async fn reverts_and_halts_are_outcomes() {
         let ledger = Ledger::of([(CONTRACT, Account::contract(code, &[]))]);
         run(&Endpoint::honest(&ledger), &mut ledger.session()).await
     };
-    assert_eq!(outcome(&hex!("602a5f5260205ffd")).await, Ok(CallOutcome::Reverted(words(&[42]))));
-    assert!(matches!(outcome(&hex!("fe")).await, Ok(CallOutcome::Halted(_))));
-    assert_eq!(outcome(&[]).await, Ok(CallOutcome::Returned(Bytes::new())));
+    assert_eq!(outcome(&hex!("602a5f5260205ffd")).await, Ok(EvmCallOutcome::Reverted(words(&[42]))));
+    assert!(matches!(outcome(&hex!("fe")).await, Ok(EvmCallOutcome::Halted(_))));
+    assert_eq!(outcome(&[]).await, Ok(EvmCallOutcome::Returned(Bytes::new())));
     // Code that merely begins like a delegation (EIP-7702).
-    assert!(matches!(outcome(&hex!("ef01")).await, Ok(CallOutcome::Halted(_))));
+    assert!(matches!(outcome(&hex!("ef01")).await, Ok(EvmCallOutcome::Halted(_))));
 }
 
 #[tokio::test]
@@ -180,35 +180,36 @@ async fn what_reads_on_and_on_is_stopped() {
     let stopped = async |code: &[u8], slots: &[(u64, u64)]| {
         let ledger = Ledger::of([(CONTRACT, Account::contract(code, slots))]);
         let error = refused(run(&Endpoint::honest(&ledger), &mut ledger.session()).await.unwrap_err());
-        let Blame::LocalLimit(limit) = error.blame() else { panic!("{error}") };
+        let ProvenCallBlame::LocalLimit(limit) = error.blame() else { panic!("{error}") };
         assert_eq!(limit.to_string(), error.to_string());
         error
     };
     // Each slot leads to the next one, until a slot is zero.
     let chain: Vec<(u64, u64)> = (0..40).map(|slot| (slot, slot + 1)).collect();
-    assert_eq!(stopped(&hex!("5f5b5480600157"), &chain).await, ProofError::TooManyRounds);
+    assert_eq!(stopped(&hex!("5f5b5480600157"), &chain).await, ProvenCallError::TooManyRounds);
     // An endless loop.
-    assert_eq!(stopped(&hex!("5f5b54600156"), &chain).await, ProofError::TooMuchGas);
+    assert_eq!(stopped(&hex!("5f5b54600156"), &chain).await, ProvenCallError::TooMuchGas);
     // Slots 0, 1, 2 and so on, until the gas runs out.
-    assert_eq!(stopped(&hex!("5f5b805450600101600156"), &[(0, 1)]).await, ProofError::TooManySlots);
+    assert_eq!(stopped(&hex!("5f5b805450600101600156"), &[(0, 1)]).await, ProvenCallError::TooManySlots);
     // Balances of accounts 0, 1, 2 and so on.
-    assert_eq!(stopped(&hex!("5f5b803150600101600156"), &[]).await, ProofError::TooManyAccounts);
+    assert_eq!(stopped(&hex!("5f5b803150600101600156"), &[]).await, ProvenCallError::TooManyAccounts);
 }
 
 #[tokio::test]
 async fn call_that_the_evm_does_not_start_is_a_local_limit() {
     let ledger = pointer();
     // Less gas than every transaction costs.
-    let call = Call { gas: 20_000, ..call(CONTRACT) };
-    let error = Prover::new(CHAIN).call(&Endpoint::honest(&ledger), &mut ledger.session(), &call, None).await;
+    let call = EvmCall { gas: 20_000, ..call(CONTRACT) };
+    let error =
+        CallProver::new(CHAIN).compute_call(&Endpoint::honest(&ledger), &mut ledger.session(), &call, None).await;
     let error = refused(error.unwrap_err());
-    let ProofError::Evm(words) = &error else { panic!("{error:?}") };
-    assert_eq!(error.blame(), Blame::LocalLimit(LocalLimit::Evm(words.clone())));
+    let ProvenCallError::Evm(words) = &error else { panic!("{error:?}") };
+    assert_eq!(error.blame(), ProvenCallBlame::LocalLimit(LocalLimitError::Evm(words.clone())));
 }
 
-fn refused(error: ProverError) -> ProofError {
+fn refused(error: CallProverError) -> ProvenCallError {
     match error {
-        ProverError::Proof(error) => error,
+        CallProverError::Proof(error) => error,
         error => panic!("{error}"),
     }
 }
@@ -217,21 +218,21 @@ fn refused(error: ProverError) -> ProofError {
 async fn a_call_waits_for_its_turn_to_run_and_keeps_what_is_proven() {
     let ledger = pointer();
     let endpoint = Endpoint::honest(&ledger);
-    let prover = Prover { runs: RunLimit::of(1), ..Prover::new(CHAIN) };
+    let prover = CallProver { runs: BlockingJobLimiter::with_permits(1), ..CallProver::new(CHAIN) };
     let mut session = ledger.session();
     let permit = prover.runs.acquire().await;
-    assert!(poll!(Box::pin(prover.call(&endpoint, &mut session, &call(CONTRACT), None))).is_pending());
+    assert!(poll!(Box::pin(prover.compute_call(&endpoint, &mut session, &call(CONTRACT), None))).is_pending());
     assert_eq!(endpoint.fetches.load(Ordering::Relaxed), 1);
     assert!(session.proven.knows(CONTRACT), "a run has taken what is proven");
     permit.run(|| ()).await.unwrap();
-    let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), None).await;
-    assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
+    let outcome = prover.compute_call(&endpoint, &mut session, &call(CONTRACT), None).await;
+    assert_eq!(outcome, Ok(EvmCallOutcome::Returned(words(&[5, 77, 5]))));
 }
 
 /// A panicking task is a bug in this program, not a limit of it.
 #[tokio::test]
 async fn a_run_that_is_broken_off_is_no_limit() {
     let error = tokio::task::spawn_blocking(|| panic!("a bug")).await.unwrap_err();
-    let ProverError::BrokenOff(cause) = ProverError::from(error) else { panic!("another kind of error") };
+    let CallProverError::BrokenOff(cause) = CallProverError::from(error) else { panic!("another kind of error") };
     assert!(cause.contains("a bug"), "{cause}");
 }

@@ -4,28 +4,28 @@ mod moving;
 
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B256, Bytes};
-use clresolve_core::reading::Holder;
-use clresolve_state::contracts::{FoundResolver, Resolved, ResolverName};
+use clresolve_core::reading::NameHolder;
+use clresolve_state::contracts::{FoundResolver, ResolverNameOrigin, UniversalResolverOutcome};
 use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
-use crate::fan_out::{Action, Plan};
+use crate::fan_out::{FanOutAction, FanOutPlan};
 
 /// A word for the records and, after a slash, a word for payments.
-impl Vote for &'static str {
-    fn same(&self, other: &Self, part: VotePart) -> bool {
+impl QuorumVote for &'static str {
+    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
         let [one, other] = [self, other].map(|words| words.split_once('/').unwrap_or((words, "")));
         match part {
-            VotePart::Records => one.0 == other.0,
-            VotePart::Payment => one.1 == other.1,
+            QuorumVotePart::Records => one.0 == other.0,
+            QuorumVotePart::Payment => one.1 == other.1,
         }
     }
 }
 
-fn block(number: u64, fork: u8) -> Block {
+fn block(number: u64, fork: u8) -> ChainBlock {
     let timestamp = Timestamp::from_second(i64::try_from(number).unwrap() * 12).unwrap();
-    Block { number, hash: B256::left_padding_from(&[u8::try_from(number).unwrap(), fork]), timestamp }
+    ChainBlock { number, hash: B256::left_padding_from(&[u8::try_from(number).unwrap(), fork]), timestamp }
 }
 
 /// A counter that needs two operators. Endpoint `i` belongs to operator `i` and casts the same vote on the newest
@@ -33,19 +33,19 @@ fn block(number: u64, fork: u8) -> Block {
 fn two(votes: &[(u64, u8, &'static str)]) -> QuorumCounter<&'static str> {
     let mut counter = QuorumCounter::new(2);
     for (endpoint, (number, fork, vote)) in votes.iter().enumerate() {
-        counter.observed(endpoint, &endpoint.to_string(), block(*number, *fork), *vote, Some(Ok(*vote)));
+        counter.add_observation(endpoint, &endpoint.to_string(), block(*number, *fork), *vote, Some(Ok(*vote)));
     }
     counter
 }
 
-fn settled(counter: &QuorumCounter<&'static str>) -> (Block, Vec<usize>) {
+fn settled(counter: &QuorumCounter<&'static str>) -> (ChainBlock, Vec<usize>) {
     match counter.status() {
         QuorumStatus::Settled(agreement) => (agreement.block, agreement.endpoints),
         other => panic!("{other:?}"),
     }
 }
 
-fn again(counter: &QuorumCounter<&'static str>) -> Vec<(usize, Block)> {
+fn again(counter: &QuorumCounter<&'static str>) -> Vec<(usize, ChainBlock)> {
     match counter.status() {
         QuorumStatus::Open { repeats, .. } => repeats,
         other => panic!("{other:?}"),
@@ -56,15 +56,18 @@ fn again(counter: &QuorumCounter<&'static str>) -> Vec<(usize, Block)> {
 fn an_endpoint_that_agrees_late_contradicts_no_other() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
     let QuorumStatus::Settled(agreement) = counter.status() else { panic!("two agree") };
-    counter.observed(2, "2", block(5, 0), "a", None);
-    assert_eq!(counter.against(Some(&agreement)), []);
-    counter.denied(2, block(5, 0));
-    assert_eq!(counter.against(Some(&agreement)), []);
-    counter.observed(3, "3", block(5, 0), "b", None);
-    counter.observed(4, "4", block(5, 1), "a", None);
-    counter.observed(5, "5", block(6, 0), "a", None);
-    counter.denied(5, block(5, 2));
-    assert_eq!(counter.against(Some(&agreement)), [(3, block(5, 0)), (4, block(5, 1)), (5, block(5, 2))]);
+    counter.add_observation(2, "2", block(5, 0), "a", None);
+    assert_eq!(counter.contradicting_endpoints(Some(&agreement)), []);
+    counter.add_denial(2, block(5, 0));
+    assert_eq!(counter.contradicting_endpoints(Some(&agreement)), []);
+    counter.add_observation(3, "3", block(5, 0), "b", None);
+    counter.add_observation(4, "4", block(5, 1), "a", None);
+    counter.add_observation(5, "5", block(6, 0), "a", None);
+    counter.add_denial(5, block(5, 2));
+    assert_eq!(
+        counter.contradicting_endpoints(Some(&agreement)),
+        [(3, block(5, 0)), (4, block(5, 1)), (5, block(5, 2))]
+    );
 }
 
 #[test]
@@ -79,7 +82,7 @@ fn one_is_not_enough_and_neither_are_two_of_one_operator() {
     assert_eq!(two(&[(5, 0, "a")]).status(), QuorumStatus::Open { most: 1, repeats: vec![] });
     let mut counter = QuorumCounter::new(2);
     for endpoint in 0..2 {
-        counter.observed(endpoint, "one", block(5, 0), "a", None);
+        counter.add_observation(endpoint, "one", block(5, 0), "a", None);
     }
     assert_eq!(counter.status(), QuorumStatus::Open { most: 1, repeats: vec![] });
 }
@@ -90,7 +93,7 @@ fn a_liar_is_outvoted_and_named() {
         let counter = two(&[liar, (5, 0, "a"), (5, 0, "a")]);
         assert_eq!(settled(&counter), (block(5, 0), vec![1, 2]));
         let QuorumStatus::Settled(agreement) = counter.status() else { unreachable!() };
-        assert_eq!(counter.against(Some(&agreement)), [(0, block(liar.0, liar.1))]);
+        assert_eq!(counter.contradicting_endpoints(Some(&agreement)), [(0, block(liar.0, liar.1))]);
     }
 }
 
@@ -107,19 +110,19 @@ fn no_two_alike_is_no_agreement() {
 fn dispute_about_a_shared_block_is_settled_by_no_lower_one() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "x"), (4, 0, "a")]);
     assert_eq!(again(&counter), [], "nobody is asked about a lower block");
-    counter.attested(0, block(4, 0), "a");
-    counter.attested(1, block(4, 0), "a");
+    counter.add_attestation(0, block(4, 0), "a");
+    counter.add_attestation(1, block(4, 0), "a");
     assert!(matches!(counter.status(), QuorumStatus::Open { .. }) && counter.is_divided());
-    counter.observed(3, "3", block(5, 0), "a", Some(Ok("a")));
+    counter.add_observation(3, "3", block(5, 0), "a", Some(Ok("a")));
     assert_eq!(settled(&counter), (block(5, 0), vec![0, 3]));
 }
 
 #[test]
 fn lie_about_a_lower_block_is_named_without_an_agreement() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "x"), (4, 0, "a")]);
-    counter.attested(0, block(4, 0), "a");
-    counter.attested(1, block(4, 0), "x");
-    assert_eq!(counter.against(None), [(1, block(4, 0))]);
+    counter.add_attestation(0, block(4, 0), "a");
+    counter.add_attestation(1, block(4, 0), "x");
+    assert_eq!(counter.contradicting_endpoints(None), [(1, block(4, 0))]);
 }
 
 #[test]
@@ -132,22 +135,22 @@ fn two_camps_of_two_are_no_agreement() {
 fn one_that_is_ahead_is_asked_about_the_common_block() {
     let mut counter = two(&[(6, 0, "a"), (5, 0, "a")]);
     assert_eq!(again(&counter), [(0, block(5, 0))]);
-    counter.asked_again(0, block(5, 0));
+    counter.note_asked_again(0, block(5, 0));
     assert_eq!(again(&counter), [], "it is asked once");
-    counter.attested(0, block(5, 0), "a");
+    counter.add_attestation(0, block(5, 0), "a");
     assert_eq!(settled(&counter), (block(5, 0), vec![0, 1]));
 }
 
 #[test]
 fn one_that_is_ahead_on_another_branch_does_not_join() {
     let mut counter = two(&[(6, 1, "a"), (5, 0, "a")]);
-    counter.asked_again(0, block(5, 0));
-    counter.denied(0, block(5, 1));
+    counter.note_asked_again(0, block(5, 0));
+    counter.add_denial(0, block(5, 1));
     assert_eq!(counter.status(), QuorumStatus::Open { most: 1, repeats: vec![] });
     assert!(counter.is_divided());
-    counter.observed(2, "2", block(5, 0), "a", Some(Ok("a")));
+    counter.add_observation(2, "2", block(5, 0), "a", Some(Ok("a")));
     let QuorumStatus::Settled(agreement) = counter.status() else { panic!("two agree") };
-    assert_eq!(counter.against(Some(&agreement)), [(0, block(5, 1))]);
+    assert_eq!(counter.contradicting_endpoints(Some(&agreement)), [(0, block(5, 1))]);
 }
 
 #[test]
@@ -155,22 +158,22 @@ fn endpoint_that_denies_a_fake_block_vouches_for_the_true_one() {
     // Endpoint 0 invents block 5; endpoint 1 is ahead and has the true one.
     let mut counter = two(&[(5, 1, "x"), (6, 0, "a")]);
     assert_eq!(again(&counter), [(1, block(5, 1))]);
-    counter.asked_again(1, block(5, 1));
-    counter.denied(1, block(5, 0));
-    counter.observed(2, "2", block(5, 0), "a", Some(Ok("a")));
+    counter.note_asked_again(1, block(5, 1));
+    counter.add_denial(1, block(5, 0));
+    counter.add_observation(2, "2", block(5, 0), "a", Some(Ok("a")));
     assert_eq!(again(&counter), [(1, block(5, 0))]);
-    counter.asked_again(1, block(5, 0));
-    counter.attested(1, block(5, 0), "a");
+    counter.note_asked_again(1, block(5, 0));
+    counter.add_attestation(1, block(5, 0), "a");
     assert_eq!(settled(&counter), (block(5, 0), vec![1, 2]));
 }
 
 #[test]
 fn the_highest_common_block_wins() {
     let mut counter = two(&[(6, 0, "a"), (5, 0, "a")]);
-    counter.asked_again(0, block(5, 0));
-    counter.observed(2, "2", block(6, 0), "a", Some(Ok("a")));
+    counter.note_asked_again(0, block(5, 0));
+    counter.add_observation(2, "2", block(6, 0), "a", Some(Ok("a")));
     assert_eq!(settled(&counter), (block(6, 0), vec![0, 2]));
-    counter.attested(0, block(5, 0), "a");
+    counter.add_attestation(0, block(5, 0), "a");
     assert_eq!(settled(&counter).0, block(6, 0));
 }
 
@@ -179,17 +182,23 @@ fn a_made_up_block_ahead_of_all_sends_the_count_down_to_the_true_one() {
     // Endpoint 0 invents block 7; the honest endpoints, 1 at the true 7 and 2 at 6, agree on 6.
     let mut counter = two(&[(7, 1, "x"), (7, 0, "a"), (6, 0, "a")]);
     assert_eq!(again(&counter), [(0, block(6, 0)), (1, block(6, 0))]);
-    counter.asked_again(1, block(6, 0));
-    counter.attested(1, block(6, 0), "a");
+    counter.note_asked_again(1, block(6, 0));
+    counter.add_attestation(1, block(6, 0), "a");
     assert_eq!(settled(&counter), (block(6, 0), vec![1, 2]));
 }
 
 #[test]
 fn an_endpoint_that_makes_blocks_up_is_not_asked_for_ever() {
     let mut counter = QuorumCounter::new(2);
-    counter.observed(0, "0", block(200, 0), "a", None);
+    counter.add_observation(0, "0", block(200, 0), "a", None);
     for endpoint in 1..20 {
-        counter.observed(endpoint, &endpoint.to_string(), block(100 - u64::try_from(endpoint).unwrap(), 0), "a", None);
+        counter.add_observation(
+            endpoint,
+            &endpoint.to_string(),
+            block(100 - u64::try_from(endpoint).unwrap(), 0),
+            "a",
+            None,
+        );
     }
     let mut asked = 0;
     loop {
@@ -198,8 +207,8 @@ fn an_endpoint_that_makes_blocks_up_is_not_asked_for_ever() {
             break;
         }
         for (endpoint, block) in next {
-            counter.asked_again(endpoint, block);
-            counter.unanswered(endpoint, block);
+            counter.note_asked_again(endpoint, block);
+            counter.note_unanswered(endpoint, block);
             asked += usize::from(endpoint == 0);
         }
     }
@@ -210,10 +219,10 @@ fn an_endpoint_that_makes_blocks_up_is_not_asked_for_ever() {
 fn an_old_agreement_waits_for_a_newer_one() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a"), (106, 0, "a")]);
     assert!(
-        matches!(counter.status(), QuorumStatus::Provisional(_, Lacking::RecentBlock)),
+        matches!(counter.status(), QuorumStatus::Provisional(_, QuorumAgreementGap::RecentBlock)),
         "101 blocks take more than 20 minutes"
     );
-    counter.observed(3, "3", block(106, 0), "a", Some(Ok("a")));
+    counter.add_observation(3, "3", block(106, 0), "a", Some(Ok("a")));
     assert_eq!(settled(&counter).0, block(106, 0));
     let just_recent = two(&[(5, 0, "a"), (5, 0, "a"), (105, 0, "a")]);
     assert_eq!(settled(&just_recent).0, block(5, 0), "100 blocks take 20 minutes");
@@ -221,10 +230,10 @@ fn an_old_agreement_waits_for_a_newer_one() {
 }
 
 /// The status after these votes on the newest block, in order. Two endpoints must agree; all agree on everything else.
-fn newest(votes: &[Result<&'static str, Failure>]) -> QuorumStatus {
+fn newest(votes: &[Result<&'static str, EndpointFailure>]) -> QuorumStatus {
     let mut counter = QuorumCounter::new(2);
     for (endpoint, vote) in votes.iter().enumerate() {
-        counter.observed(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(vote.clone()));
+        counter.add_observation(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(vote.clone()));
     }
     counter.status()
 }
@@ -235,7 +244,7 @@ fn a_change_at_latest_counts_unless_enough_say_that_there_is_none() {
         let (at, is_clear) = at_latest(newest(votes));
         (at.map(|at| at.records), is_clear)
     };
-    let failed = || Err(Failure::Unusable("busy".to_owned()));
+    let failed = || Err(EndpointFailure::Unusable("busy".to_owned()));
     assert_eq!(records(&[Ok("a"), Ok("a")]), (Some(0), true));
     assert_eq!(records(&[Ok("a"), Ok("b")]), (Some(1), false));
     assert_eq!(records(&[Ok("b"), Ok("b")]), (Some(0), true));
@@ -247,31 +256,31 @@ fn a_change_at_latest_counts_unless_enough_say_that_there_is_none() {
 #[test]
 fn what_enough_state_at_latest_counts_before_what_one_objects() {
     let at = |votes: &[_]| at_latest(newest(votes));
-    assert_eq!(at(&[Ok("b"), Ok("c"), Ok("c")]), (Some(AtLatest { records: 1, payment: 0 }), true));
+    assert_eq!(at(&[Ok("b"), Ok("c"), Ok("c")]), (Some(LatestVoteEndpoints { records: 1, payment: 0 }), true));
     let mut counter = QuorumCounter::new(2);
     for (endpoint, vote) in ["a", "b", "c", "c"].into_iter().enumerate() {
-        counter.observed(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(Ok(vote)));
+        counter.add_observation(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(Ok(vote)));
     }
-    let objects = |endpoint| counter.is_objection(endpoint, &"a", VotePart::Records);
+    let objects = |endpoint| counter.is_objection(endpoint, &"a", QuorumVotePart::Records);
     assert_eq!([0, 1, 2, 3].map(objects), [false, true, false, false]);
 }
 
 #[test]
 fn payment_change_at_newest_block_keeps_the_records() {
-    let of = |votes: &[Result<&'static str, Failure>]| at_latest(newest(votes));
-    let at = |records, payment| Some(AtLatest { records, payment });
+    let of = |votes: &[Result<&'static str, EndpointFailure>]| at_latest(newest(votes));
+    let at = |records, payment| Some(LatestVoteEndpoints { records, payment });
     assert_eq!(of(&[Ok("a"), Ok("a/p")]), (at(0, 1), false), "the payments are not clear");
     assert_eq!(of(&[Ok("a/p"), Ok("a/p")]), (at(0, 0), true));
     // Payments change, and one endpoint lies about the records: it cannot withhold anything.
     assert_eq!(of(&[Ok("b/p"), Ok("a/p"), Ok("a/p")]), (at(1, 0), true));
     assert_eq!(of(&[Ok("a/p"), Ok("a"), Ok("a")]), (at(0, 1), true), "one alone withholds no address");
-    assert_eq!(of(&[Ok("a"), Err(Failure::Unusable("busy".to_owned()))]), (at(1, 1), false));
+    assert_eq!(of(&[Ok("a"), Err(EndpointFailure::Unusable("busy".to_owned()))]), (at(1, 1), false));
 }
 
-fn at_latest(status: QuorumStatus) -> (Option<AtLatest>, bool) {
+fn at_latest(status: QuorumStatus) -> (Option<LatestVoteEndpoints>, bool) {
     match status {
         QuorumStatus::Settled(agreement) => (agreement.latest, true),
-        QuorumStatus::Provisional(agreement, Lacking::Latest) => (agreement.latest, false),
+        QuorumStatus::Provisional(agreement, QuorumAgreementGap::Latest) => (agreement.latest, false),
         other => panic!("{other:?}"),
     }
 }
@@ -279,54 +288,57 @@ fn at_latest(status: QuorumStatus) -> (Option<AtLatest>, bool) {
 #[cfg(feature = "state-proof")]
 #[test]
 fn where_too_few_answer_an_objection_counts_for_its_part() {
-    let objections = |vote: Result<&'static str, Failure>| {
+    let objections = |vote: Result<&'static str, EndpointFailure>| {
         let mut counter = QuorumCounter::new(3);
-        counter.observed(0, "0", block(5, 0), "a/p", Some(Ok("a/p")));
-        counter.observed(1, "1", block(5, 0), "a/p", Some(vote));
+        counter.add_observation(0, "0", block(5, 0), "a/p", Some(Ok("a/p")));
+        counter.add_observation(1, "1", block(5, 0), "a/p", Some(vote));
         counter.objections(&"a/p")
     };
     assert_eq!(objections(Ok("a/p")), None);
-    assert_eq!(objections(Ok("b/p")), Some(AtLatest { records: 1, payment: 1 }));
-    assert_eq!(objections(Ok("b/q")), Some(AtLatest { records: 1, payment: 1 }));
+    assert_eq!(objections(Ok("b/p")), Some(LatestVoteEndpoints { records: 1, payment: 1 }));
+    assert_eq!(objections(Ok("b/q")), Some(LatestVoteEndpoints { records: 1, payment: 1 }));
     assert_eq!(objections(Ok("a/q")), None, "nothing is known of the records");
-    assert_eq!(objections(Err(Failure::Unusable("busy".to_owned()))), Some(AtLatest { records: 1, payment: 1 }));
+    assert_eq!(
+        objections(Err(EndpointFailure::Unusable("busy".to_owned()))),
+        Some(LatestVoteEndpoints { records: 1, payment: 1 })
+    );
 }
 
 #[test]
 fn equal_statements_of_both_readers_are_equal_votes() {
-    let findings = |block, registered| Findings {
+    let findings = |block, registered| NameFindings {
         block,
         time: None,
         registered,
-        holder: Holder::Nobody,
+        holder: NameHolder::Nobody,
         expiry: None,
-        source: FoundResolver { resolver: Address::ZERO, name: ResolverName::Own },
-        resolved: Resolved::NoResolver,
+        source: FoundResolver { resolver: Address::ZERO, name: ResolverNameOrigin::Own },
+        resolved: UniversalResolverOutcome::NoResolver,
         payment: None,
     };
-    let same = |one: &Findings, other: &Findings| one.same(other, VotePart::Records);
+    let same = |one: &NameFindings, other: &NameFindings| one.agrees_on_part(other, QuorumVotePart::Records);
     assert!(same(&findings(5, true), &findings(6, true)), "whatever the block");
     assert!(!same(&findings(5, true), &findings(5, false)));
-    let header = |number| HashedHeader::new(Header { number, ..Header::default() });
-    assert!(header(5).same(&header(5), VotePart::Records));
-    assert!(!header(5).same(&header(6), VotePart::Records));
+    let header = |number| HashedBlockHeader::new(Header { number, ..Header::default() });
+    assert!(header(5).agrees_on_part(&header(5), QuorumVotePart::Records));
+    assert!(!header(5).agrees_on_part(&header(6), QuorumVotePart::Records));
     assert_eq!(
-        (findings(5, true).height(), header(5).height()),
+        (findings(5, true).block_height(), header(5).block_height()),
         (Some(5), None),
         "a header tells no height of records"
     );
 }
 
 /// The findings for a name whose resolver requires this off-chain lookup.
-fn looked_up(look_up: &'static [u8]) -> Findings {
-    Findings {
+fn looked_up(look_up: &'static [u8]) -> NameFindings {
+    NameFindings {
         block: 5,
         time: None,
         registered: true,
-        holder: Holder::Address(Address::ZERO),
+        holder: NameHolder::Address(Address::ZERO),
         expiry: None,
-        source: FoundResolver { resolver: Address::ZERO, name: ResolverName::Own },
-        resolved: Resolved::Offchain(Bytes::from_static(look_up)),
+        source: FoundResolver { resolver: Address::ZERO, name: ResolverNameOrigin::Own },
+        resolved: UniversalResolverOutcome::Offchain(Bytes::from_static(look_up)),
         payment: None,
     }
 }
@@ -337,42 +349,45 @@ fn votes_are_same_up_to_differing_lookups_and_payments() {
     let same = [
         looked_up(b"one"),
         looked_up(b"another"),
-        Findings { block: 6, payment: Some(Resolved::NoResolver), ..looked_up(b"one") },
+        NameFindings { block: 6, payment: Some(UniversalResolverOutcome::NoResolver), ..looked_up(b"one") },
     ];
-    assert!(same.iter().all(|other| one.same_up_to_look_ups(other)));
+    assert!(same.iter().all(|other| one.agrees_except_lookups(other)));
     let of = |resolver, name| FoundResolver { resolver, name };
-    let returned = Findings { resolved: Resolved::Returned(Bytes::from_static(b"one")), ..looked_up(b"one") };
-    assert!(!returned.same_up_to_look_ups(&returned), "both are read on the chain");
+    let returned =
+        NameFindings { resolved: UniversalResolverOutcome::Returned(Bytes::from_static(b"one")), ..looked_up(b"one") };
+    assert!(!returned.agrees_except_lookups(&returned), "both are read on the chain");
     for other in [
-        Findings { registered: false, ..looked_up(b"one") },
-        Findings { holder: Holder::Address(Address::repeat_byte(1)), ..looked_up(b"one") },
-        Findings { holder: Holder::Nobody, ..looked_up(b"one") },
-        Findings { source: of(Address::repeat_byte(1), ResolverName::Own), ..looked_up(b"one") },
-        Findings { source: of(Address::ZERO, ResolverName::Invalid), ..looked_up(b"one") },
+        NameFindings { registered: false, ..looked_up(b"one") },
+        NameFindings { holder: NameHolder::Address(Address::repeat_byte(1)), ..looked_up(b"one") },
+        NameFindings { holder: NameHolder::Nobody, ..looked_up(b"one") },
+        NameFindings { source: of(Address::repeat_byte(1), ResolverNameOrigin::Own), ..looked_up(b"one") },
+        NameFindings { source: of(Address::ZERO, ResolverNameOrigin::Invalid), ..looked_up(b"one") },
         returned,
     ] {
-        assert!(!one.same_up_to_look_ups(&other), "{other:?}");
-        assert!(!other.same_up_to_look_ups(&one), "{other:?}");
+        assert!(!one.agrees_except_lookups(&other), "{other:?}");
+        assert!(!other.agrees_except_lookups(&one), "{other:?}");
     }
-    let header = HashedHeader::new(Header::default());
-    assert!(!header.same_up_to_look_ups(&header), "a header leaves nothing to lookups");
+    let header = HashedBlockHeader::new(Header::default());
+    assert!(!header.agrees_except_lookups(&header), "a header leaves nothing to lookups");
 }
 
 #[test]
 fn newest_votes_same_up_to_lookups_have_their_endpoints() {
     let latest = [
         Some(Ok(looked_up(b"another"))),
-        Some(Ok(Findings { registered: false, ..looked_up(b"one") })),
-        Some(Err(Failure::Unusable("busy".to_owned()))),
+        Some(Ok(NameFindings { registered: false, ..looked_up(b"one") })),
+        Some(Err(EndpointFailure::Unusable("busy".to_owned()))),
         None,
         Some(Ok(looked_up(b"third"))),
     ];
     let mut counter = QuorumCounter::new(2);
     for (endpoint, latest) in latest.into_iter().enumerate() {
-        counter.observed(endpoint, &endpoint.to_string(), block(5, 0), looked_up(b"one"), latest);
+        counter.add_observation(endpoint, &endpoint.to_string(), block(5, 0), looked_up(b"one"), latest);
     }
-    let same: Vec<(usize, Findings)> =
-        counter.same_up_to_look_ups(&looked_up(b"one")).map(|(endpoint, vote)| (endpoint, vote.clone())).collect();
+    let same: Vec<(usize, NameFindings)> = counter
+        .votes_agreeing_except_lookups(&looked_up(b"one"))
+        .map(|(endpoint, vote)| (endpoint, vote.clone()))
+        .collect();
     assert_eq!(same, [(0, looked_up(b"another")), (4, looked_up(b"third"))]);
 }
 
@@ -381,17 +396,17 @@ fn newest_votes_same_up_to_lookups_have_their_endpoints() {
 fn who_is_awaited_no_longer_leaves_a_lower_block_to_the_others() {
     let mut counter = two(&[(9, 0, "a"), (7, 0, "a"), (6, 0, "a")]);
     assert_eq!(again(&counter), [(0, block(7, 0))]);
-    counter.asked_again(0, block(7, 0));
+    counter.note_asked_again(0, block(7, 0));
     assert_eq!(again(&counter), [], "its answer is awaited");
     counter.stop_awaiting();
     assert_eq!(again(&counter), [(0, block(6, 0)), (1, block(6, 0))]);
-    counter.attested(0, block(7, 0), "a");
+    counter.add_attestation(0, block(7, 0), "a");
     assert_eq!(settled(&counter), (block(7, 0), vec![0, 1]), "an answer that comes nevertheless counts");
 }
 
 #[test]
 fn one_word_on_the_newest_block_is_not_clear() {
-    let failed = || Err(Failure::Unusable("busy".to_owned()));
+    let failed = || Err(EndpointFailure::Unusable("busy".to_owned()));
     for (latest, counts) in [
         ([Some(Ok("a")), None], 0),
         ([Some(Ok("b")), None], 0),
@@ -400,30 +415,32 @@ fn one_word_on_the_newest_block_is_not_clear() {
     ] {
         let mut counter = QuorumCounter::new(2);
         for (endpoint, vote) in latest.into_iter().enumerate() {
-            counter.observed(endpoint, &endpoint.to_string(), block(5, 0), "a", vote);
+            counter.add_observation(endpoint, &endpoint.to_string(), block(5, 0), "a", vote);
         }
-        let QuorumStatus::Provisional(agreement, Lacking::Latest) = counter.status() else { panic!("two agree") };
+        let QuorumStatus::Provisional(agreement, QuorumAgreementGap::Latest) = counter.status() else {
+            panic!("two agree")
+        };
         assert_eq!(agreement.latest.map(|latest| latest.records), Some(counts));
-        assert_eq!(counter.need(), Need::Confirmation);
+        assert_eq!(counter.need(), FanOutNeed::Confirmation);
     }
 }
 
 #[test]
 fn what_is_needed_follows_from_the_count() {
-    assert_eq!(two(&[(5, 0, "a"), (5, 0, "a")]).need(), Need::Nothing);
-    assert_eq!(two(&[(5, 0, "a"), (5, 0, "a"), (106, 0, "a")]).need(), Need::AnswersOrStall { in_sight: 1 });
+    assert_eq!(two(&[(5, 0, "a"), (5, 0, "a")]).need(), FanOutNeed::Nothing);
+    assert_eq!(two(&[(5, 0, "a"), (5, 0, "a"), (106, 0, "a")]).need(), FanOutNeed::AnswersOrStall { in_sight: 1 });
     let mut ahead = two(&[(6, 0, "a"), (5, 0, "a")]);
-    assert_eq!(ahead.need(), Need::Answers { in_sight: 1 });
-    ahead.asked_again(0, block(5, 0));
-    assert_eq!(ahead.need(), Need::AnswersOrStall { in_sight: 1 });
-    ahead.unanswered(0, block(5, 0));
-    assert_eq!(ahead.need(), Need::Answers { in_sight: 1 });
+    assert_eq!(ahead.need(), FanOutNeed::Answers { in_sight: 1 });
+    ahead.note_asked_again(0, block(5, 0));
+    assert_eq!(ahead.need(), FanOutNeed::AnswersOrStall { in_sight: 1 });
+    ahead.note_unanswered(0, block(5, 0));
+    assert_eq!(ahead.need(), FanOutNeed::Answers { in_sight: 1 });
 }
 
 #[test]
 fn every_vote_can_be_read() {
     let mut counter = two(&[(6, 0, "a"), (5, 0, "b")]);
-    counter.attested(0, block(5, 0), "c");
+    counter.add_attestation(0, block(5, 0), "c");
     assert_eq!(counter.endpoints().collect::<Vec<_>>(), [0, 1]);
     let votes = [(0, block(6, 0), &"a"), (0, block(5, 0), &"c"), (1, block(5, 0), &"b")];
     assert_eq!(counter.votes().collect::<Vec<_>>(), votes);
@@ -435,17 +452,17 @@ fn every_vote_can_be_read() {
 #[test]
 fn a_change_is_an_objection_before_a_failure_is() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
-    assert_eq!(counter.objection(&"a", VotePart::Records), None);
-    counter.observed(2, "2", block(5, 0), "a", Some(Err(Failure::Unusable("busy".to_owned()))));
-    assert_eq!(counter.objection(&"a", VotePart::Records), Some(2));
-    counter.observed(3, "3", block(5, 0), "a", Some(Ok("b")));
-    assert_eq!(counter.objection(&"a", VotePart::Records), Some(3));
+    assert_eq!(counter.objection(&"a", QuorumVotePart::Records), None);
+    counter.add_observation(2, "2", block(5, 0), "a", Some(Err(EndpointFailure::Unusable("busy".to_owned()))));
+    assert_eq!(counter.objection(&"a", QuorumVotePart::Records), Some(2));
+    counter.add_observation(3, "3", block(5, 0), "a", Some(Ok("b")));
+    assert_eq!(counter.objection(&"a", QuorumVotePart::Records), Some(3));
 }
 
 #[test]
 fn one_word_is_enough_where_one_is_asked_for() {
     let mut counter = QuorumCounter::new(1);
-    counter.observed(0, "0", block(5, 0), "a", None);
+    counter.add_observation(0, "0", block(5, 0), "a", None);
     assert_eq!(settled(&counter), (block(5, 0), vec![0]));
 }
 
@@ -462,9 +479,9 @@ enum Script {
 
 enum Reply {
     Observed(u64, u8, &'static str),
-    Attested(Block, &'static str),
-    Denied(Block),
-    None(Option<Block>),
+    Attested(ChainBlock, &'static str),
+    Denied(ChainBlock),
+    None(Option<ChainBlock>),
 }
 
 impl Script {
@@ -476,7 +493,7 @@ impl Script {
         }
     }
 
-    fn attest(&self, about: Block) -> (u64, Reply) {
+    fn attest(&self, about: ChainBlock) -> (u64, Reply) {
         match *self {
             Self::Honest(_, after) if about == block(about.number, 0) => (after, Reply::Attested(about, "a")),
             Self::Honest(_, after) => (after, Reply::Denied(block(about.number, 0))),
@@ -491,32 +508,32 @@ impl Script {
 fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
     const PATIENCE: u64 = 100;
     let mut counter = QuorumCounter::new(2);
-    let mut plan = Plan::new(scripts.len(), 3, 3);
+    let mut plan = FanOutPlan::new(scripts.len(), 3, 3);
     let mut under_way: Vec<(u64, usize, Reply)> = Vec::new();
     let mut now = 0;
     loop {
         if let QuorumStatus::Open { repeats, .. } = counter.status() {
             for (endpoint, about) in repeats {
-                counter.asked_again(endpoint, about);
-                plan.asked_again();
+                counter.note_asked_again(endpoint, about);
+                plan.note_repeated_request();
                 let (after, reply) = scripts[endpoint].attest(about);
                 under_way.push((now + after, endpoint, reply));
             }
         }
-        let stall = match plan.next(counter.need()) {
-            Action::Ask(endpoint) => {
+        let stall = match plan.next_action(counter.need()) {
+            FanOutAction::Ask(endpoint) => {
                 let (after, reply) = scripts[endpoint].observe();
                 under_way.push((now + after, endpoint, reply));
                 continue;
             }
-            Action::Stop => return (counter.status(), counter),
-            Action::Wait => u64::MAX,
-            Action::WaitForStall => now + PATIENCE,
+            FanOutAction::Stop => return (counter.status(), counter),
+            FanOutAction::Wait => u64::MAX,
+            FanOutAction::WaitForStall => now + PATIENCE,
         };
         let next = (0..under_way.len()).min_by_key(|index| under_way[*index].0).expect("a request is under way");
         if under_way[next].0 > stall {
             now = stall;
-            if !plan.stalled() {
+            if !plan.note_stall() {
                 match counter.status() {
                     QuorumStatus::Provisional(..) => return (counter.status(), counter),
                     _ => counter.stop_awaiting(),
@@ -526,14 +543,14 @@ fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
         }
         let (at, endpoint, reply) = under_way.remove(next);
         now = at;
-        plan.ended();
+        plan.note_request_ended();
         match reply {
             Reply::Observed(height, fork, vote) => {
-                counter.observed(endpoint, &endpoint.to_string(), block(height, fork), vote, None);
+                counter.add_observation(endpoint, &endpoint.to_string(), block(height, fork), vote, None);
             }
-            Reply::Attested(about, vote) => counter.attested(endpoint, about, vote),
-            Reply::Denied(other) => counter.denied(endpoint, other),
-            Reply::None(Some(about)) => counter.unanswered(endpoint, about),
+            Reply::Attested(about, vote) => counter.add_attestation(endpoint, about, vote),
+            Reply::Denied(other) => counter.add_denial(endpoint, other),
+            Reply::None(Some(about)) => counter.note_unanswered(endpoint, about),
             Reply::None(None) => {}
         }
     }
@@ -575,7 +592,7 @@ proptest! {
                 for endpoint in &agreement.endpoints {
                     prop_assert_eq!(counter.vote(*endpoint, &agreement.block), Some(&"a"));
                 }
-                let liars: Vec<usize> = counter.against(Some(&agreement)).into_iter().map(|(endpoint, _)| endpoint).collect();
+                let liars: Vec<usize> = counter.contradicting_endpoints(Some(&agreement)).into_iter().map(|(endpoint, _)| endpoint).collect();
                 prop_assert!(liars.iter().all(|endpoint| matches!(scripts[*endpoint], Script::Lying(..))));
             }
             QuorumStatus::Open { .. } => prop_assert!(honest < 2 || is_disputed, "{} honest endpoints", honest),
@@ -587,12 +604,12 @@ proptest! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct At(u64, &'static str);
 
-impl Vote for At {
-    fn same(&self, other: &Self, part: VotePart) -> bool {
-        self.1.same(&other.1, part)
+impl QuorumVote for At {
+    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
+        self.1.agrees_on_part(&other.1, part)
     }
 
-    fn height(&self) -> Option<u64> {
+    fn block_height(&self) -> Option<u64> {
         Some(self.0)
     }
 }
@@ -600,10 +617,10 @@ impl Vote for At {
 #[test]
 fn newest_block_below_the_finalized_one_is_a_failure() {
     let mut counter = QuorumCounter::new(2);
-    counter.observed(0, "0", block(5, 0), At(5, "a"), Some(Ok(At(4, "a"))));
+    counter.add_observation(0, "0", block(5, 0), At(5, "a"), Some(Ok(At(4, "a"))));
     assert!(counter.latest_vote(0).is_some_and(Result::is_ok), "one alone has finalized nothing");
-    counter.observed(1, "1", block(6, 0), At(6, "a"), Some(Ok(At(5, "a"))));
-    assert!(matches!(counter.latest_vote(0), Some(Err(Failure::HeadBelowFinalized { head: 4, finalized: 5 }))));
+    counter.add_observation(1, "1", block(6, 0), At(6, "a"), Some(Ok(At(5, "a"))));
+    assert!(matches!(counter.latest_vote(0), Some(Err(EndpointFailure::HeadBelowFinalized { head: 4, finalized: 5 }))));
     assert!(counter.latest_vote(1).is_some_and(Result::is_ok));
 }
 
@@ -614,11 +631,17 @@ fn as_many_as_must_agree_have_reached_a_height() {
         let mut counter = QuorumCounter::new(2);
         for (endpoint, vote) in latest.iter().enumerate() {
             let pinned = At(1, "old");
-            counter.observed(endpoint, &format!("operator {endpoint}"), block(1, 0), pinned, Some(Ok(vote.clone())));
+            counter.add_observation(
+                endpoint,
+                &format!("operator {endpoint}"),
+                block(1, 0),
+                pinned,
+                Some(Ok(vote.clone())),
+            );
         }
         match counter.status() {
             QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => {
-                agreement.latest.and_then(|at| counter.reached(at))
+                agreement.latest.and_then(|at| counter.reached_height(at))
             }
             QuorumStatus::Open { .. } => None,
         }

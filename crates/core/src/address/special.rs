@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Every block that a foreign URL must not reach, with the document that reserves it.
 ///
 /// IPv4-mapped addresses (`::ffff:0:0/96`) have no row: they are judged as the IPv4 address inside.
-pub const SPECIAL: [Block; 37] = [
+pub const SPECIAL: [AddressBlock; 37] = [
     v4([0, 0, 0, 0], 8, "this network", "RFC 791"),
     v4([10, 0, 0, 0], 8, "private use", "RFC 1918"),
     v4([100, 64, 0, 0], 10, "shared by carrier-grade NAT", "RFC 6598"),
@@ -51,11 +51,11 @@ pub const SPECIAL: [Block; 37] = [
 ];
 
 /// The only IPv6 block from which global unicast addresses are assigned (RFC 4291, section 2.4).
-pub const GLOBAL_V6: Block = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast", "RFC 4291");
+pub const GLOBAL_V6: AddressBlock = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast", "RFC 4291");
 
 /// A block of addresses with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct AddressBlock {
     first: IpAddr,
     /// Length of the prefix in bits: at most 32 for IPv4 and 128 for IPv6.
     bits: u32,
@@ -65,7 +65,7 @@ pub struct Block {
     pub source: &'static str,
 }
 
-impl Block {
+impl AddressBlock {
     /// Whether the block contains `ip`, which must be of the same address family.
     #[must_use]
     pub fn contains(&self, ip: IpAddr) -> bool {
@@ -92,18 +92,18 @@ impl Block {
     }
 }
 
-impl fmt::Display for Block {
+impl fmt::Display for AddressBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{} ({}, {})", self.first, self.bits, self.purpose, self.source)
     }
 }
 
-const fn v4(octets: [u8; 4], bits: u32, purpose: &'static str, source: &'static str) -> Block {
+const fn v4(octets: [u8; 4], bits: u32, purpose: &'static str, source: &'static str) -> AddressBlock {
     let [a, b, c, d] = octets;
-    Block { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), bits, purpose, source }
+    AddressBlock { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), bits, purpose, source }
 }
 
-const fn v6(groups: [u16; 8], bits: u32, purpose: &'static str, source: &'static str) -> Block {
+const fn v6(groups: [u16; 8], bits: u32, purpose: &'static str, source: &'static str) -> AddressBlock {
     let [a, b, c, d, e, f, g, h] = groups;
-    Block { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits, purpose, source }
+    AddressBlock { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits, purpose, source }
 }

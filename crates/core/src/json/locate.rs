@@ -9,12 +9,12 @@ use std::ops::Range;
 
 use super::pointer;
 
-/// Maximum depth that [`Places`] searches. A card has at most 16 levels.
+/// Maximum depth that [`JsonValueSpans`] searches. A card has at most 16 levels.
 const MAX_LEVELS: usize = 64;
 
 /// A position in a text, as byte ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct JsonValueSpan {
     /// The member's name with its quotes; `None` for the outermost value and for array items.
     pub key: Option<Range<usize>>,
     /// The value.
@@ -22,67 +22,67 @@ pub struct Place {
 }
 
 /// The position of the value at `pointer`; `None` if the text has no such value.
-pub fn find(text: &str, pointer: &str) -> Option<Place> {
-    Scanner::new(text).walk(pointer, 0)
+pub fn find(text: &str, pointer: &str) -> Option<JsonValueSpan> {
+    JsonScanner::new(text).walk(pointer, 0)
 }
 
 /// The position of the second member with that name, for a duplicate key.
-pub fn find_second(text: &str, pointer: &str) -> Option<Place> {
-    Scanner::new(text).walk(pointer, 1)
+pub fn find_second(text: &str, pointer: &str) -> Option<JsonValueSpan> {
+    JsonScanner::new(text).walk(pointer, 1)
 }
 
 /// The positions of many values, found in one pass over the text.
 #[derive(Debug)]
-pub struct Places<'p>(HashMap<&'p str, Option<Place>>);
+pub struct JsonValueSpans<'p>(HashMap<&'p str, Option<JsonValueSpan>>);
 
-impl<'p> Places<'p> {
+impl<'p> JsonValueSpans<'p> {
     /// Finds the values at these pointers and the values that contain them.
-    pub fn of(text: &str, pointers: impl IntoIterator<Item = &'p str>) -> Self {
+    pub fn find_all(text: &str, pointers: impl IntoIterator<Item = &'p str>) -> Self {
         let mut wanted = HashMap::new();
         for pointer in pointers {
             // If a pointer is known, so are those of its containing values.
-            let _ = around(pointer).find(|pointer| wanted.insert(*pointer, None).is_some());
+            let _ = enclosing_pointers(pointer).find(|pointer| wanted.insert(*pointer, None).is_some());
         }
-        let mut search = Search { places: Self(wanted), path: String::new() };
-        let mut scanner = Scanner::new(text);
-        scanner.space();
+        let mut search = JsonSpanSearch { places: Self(wanted), path: String::new() };
+        let mut scanner = JsonScanner::new(text);
+        scanner.skip_whitespace();
         // In a truncated text fewer values are found.
         let _ = scanner.visit(&mut search, None, MAX_LEVELS);
         search.places
     }
 
     /// The position of the value at one of the pointers; `None` if the text has no such value.
-    pub fn get(&self, pointer: &str) -> Option<&Place> {
+    pub fn get(&self, pointer: &str) -> Option<&JsonValueSpan> {
         self.0.get(pointer)?.as_ref()
     }
 
     /// The position of the value at one of the pointers, or of the innermost value that contains it.
-    pub fn nearest(&self, pointer: &str) -> Option<&Place> {
-        around(pointer).find_map(|pointer| self.get(pointer))
+    pub fn get_or_enclosing(&self, pointer: &str) -> Option<&JsonValueSpan> {
+        enclosing_pointers(pointer).find_map(|pointer| self.get(pointer))
     }
 }
 
 /// The pointer, then the pointers of its containing values, innermost first.
-fn around(pointer: &str) -> impl Iterator<Item = &str> {
+fn enclosing_pointers(pointer: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(pointer), |inner| Some(inner.rsplit_once('/')?.0))
 }
 
 /// The state of a search for many values.
-struct Search<'p> {
-    places: Places<'p>,
+struct JsonSpanSearch<'p> {
+    places: JsonValueSpans<'p>,
     path: String,
 }
 
 /// Converts ascending offsets to lines and columns in one pass over the text.
 #[derive(Debug)]
-pub struct Positions<'t> {
+pub struct LineColumnTracker<'t> {
     text: &'t str,
     at: usize,
     line: usize,
     column: usize,
 }
 
-impl<'t> Positions<'t> {
+impl<'t> LineColumnTracker<'t> {
     /// Starts at the beginning of the text.
     pub const fn new(text: &'t str) -> Self {
         Self { text, at: 0, line: 1, column: 1 }
@@ -107,104 +107,104 @@ impl<'t> Positions<'t> {
 /// The members of the text's only object, in order, each from its name to the end of its value; `None` if the text is
 /// not one object.
 pub fn members(text: &str) -> Option<Vec<Range<usize>>> {
-    Scanner::new(text).members()
+    JsonScanner::new(text).skip_members()
 }
 
 /// The range of the quoted name in a text that begins with a member; `None` if the text does not.
 pub fn key(member: &str) -> Option<Range<usize>> {
-    Scanner::new(member).string()
+    JsonScanner::new(member).skip_string()
 }
 
 /// Line and column of a byte offset, both from 1. Columns count characters.
 pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
-    Positions::new(text).advance(offset)
+    LineColumnTracker::new(text).advance(offset)
 }
 
-struct Scanner<'t> {
+struct JsonScanner<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl<'t> Scanner<'t> {
+impl<'t> JsonScanner<'t> {
     const fn new(text: &'t str) -> Self {
         Self { text, at: 0 }
     }
 
     /// Follows `pointer`. If several members have its last name, skips the first `skip` of them.
-    fn walk(&mut self, pointer: &str, skip: usize) -> Option<Place> {
-        self.space();
+    fn walk(&mut self, pointer: &str, skip: usize) -> Option<JsonValueSpan> {
+        self.skip_whitespace();
         let mut key = None;
         let mut segments = pointer.split('/').skip(1).peekable();
         while let Some(segment) = segments.next() {
             let skip = if segments.peek().is_none() { skip } else { 0 };
             key = match self.peek()? {
-                b'{' => Some(self.member(&segment.replace("~1", "/").replace("~0", "~"), skip)?),
+                b'{' => Some(self.seek_member(&segment.replace("~1", "/").replace("~0", "~"), skip)?),
                 b'[' => {
-                    self.item(segment.parse().ok()?)?;
+                    self.seek_item(segment.parse().ok()?)?;
                     None
                 }
                 _ => return None,
             };
         }
-        Some(Place { key, value: self.value()? })
+        Some(JsonValueSpan { key, value: self.skip_value()? })
     }
 
     /// Skips a value and everything in it, and records the positions that are searched for.
-    fn visit(&mut self, search: &mut Search<'_>, key: Option<Range<usize>>, levels: usize) -> Option<()> {
+    fn visit(&mut self, search: &mut JsonSpanSearch<'_>, key: Option<Range<usize>>, levels: usize) -> Option<()> {
         let start = self.at;
         match self.peek()? {
             b'{' => self.visit_members(search, levels.checked_sub(1)?)?,
             b'[' => self.visit_items(search, levels.checked_sub(1)?)?,
             _ => {
-                self.value()?;
+                self.skip_value()?;
             }
         }
         if let Some(place) = search.places.0.get_mut(search.path.as_str()) {
-            *place = Some(Place { key, value: start..self.at });
+            *place = Some(JsonValueSpan { key, value: start..self.at });
         }
         Some(())
     }
 
-    fn visit_members(&mut self, search: &mut Search<'_>, levels: usize) -> Option<()> {
+    fn visit_members(&mut self, search: &mut JsonSpanSearch<'_>, levels: usize) -> Option<()> {
         self.at += 1;
         let length = search.path.len();
         loop {
-            self.space();
+            self.skip_whitespace();
             if self.peek()? == b'}' {
                 self.at += 1;
                 return Some(());
             }
-            let key = self.string()?;
-            self.space();
+            let key = self.skip_string()?;
+            self.skip_whitespace();
             self.expect(b':')?;
-            self.space();
-            pointer::push(&mut search.path, &unquoted(&self.text[key.clone()])?);
+            self.skip_whitespace();
+            pointer::push(&mut search.path, &unescape_name(&self.text[key.clone()])?);
             self.visit(search, Some(key), levels)?;
             search.path.truncate(length);
-            self.comma()?;
+            self.skip_comma()?;
         }
     }
 
-    fn visit_items(&mut self, search: &mut Search<'_>, levels: usize) -> Option<()> {
+    fn visit_items(&mut self, search: &mut JsonSpanSearch<'_>, levels: usize) -> Option<()> {
         self.at += 1;
         let length = search.path.len();
         for index in 0_usize.. {
-            self.space();
+            self.skip_whitespace();
             if self.peek()? == b']' {
                 break;
             }
             pointer::push(&mut search.path, &index.to_string());
             self.visit(search, None, levels)?;
             search.path.truncate(length);
-            self.comma()?;
+            self.skip_comma()?;
         }
         self.at += 1;
         Some(())
     }
 
     /// Skips the comma after a member or an item, if there is one.
-    fn comma(&mut self) -> Option<()> {
-        self.space();
+    fn skip_comma(&mut self) -> Option<()> {
+        self.skip_whitespace();
         if self.peek()? == b',' {
             self.at += 1;
         }
@@ -212,67 +212,67 @@ impl<'t> Scanner<'t> {
     }
 
     /// Skips the members of an object and returns their ranges.
-    fn members(&mut self) -> Option<Vec<Range<usize>>> {
+    fn skip_members(&mut self) -> Option<Vec<Range<usize>>> {
         let mut members = Vec::new();
-        self.space();
+        self.skip_whitespace();
         self.expect(b'{')?;
         loop {
-            self.space();
+            self.skip_whitespace();
             if self.peek()? == b'}' {
                 return Some(members);
             }
-            let key = self.string()?;
-            self.space();
+            let key = self.skip_string()?;
+            self.skip_whitespace();
             self.expect(b':')?;
-            self.space();
-            members.push(key.start..self.value()?.end);
-            self.comma()?;
+            self.skip_whitespace();
+            members.push(key.start..self.skip_value()?.end);
+            self.skip_comma()?;
         }
     }
 
     /// Moves from the start of an object to the value of a member, and returns the range of its name.
-    fn member(&mut self, name: &str, skip: usize) -> Option<Range<usize>> {
+    fn seek_member(&mut self, name: &str, skip: usize) -> Option<Range<usize>> {
         let mut skip = skip;
         self.at += 1;
         loop {
-            self.space();
-            let key = self.string()?;
-            self.space();
+            self.skip_whitespace();
+            let key = self.skip_string()?;
+            self.skip_whitespace();
             self.expect(b':')?;
-            self.space();
+            self.skip_whitespace();
             if is_named(&self.text[key.clone()], name) {
                 match skip.checked_sub(1) {
                     None => return Some(key),
                     Some(rest) => skip = rest,
                 }
             }
-            self.next()?;
+            self.skip_item()?;
         }
     }
 
     /// Moves from the start of an array to the item at `index`.
-    fn item(&mut self, index: usize) -> Option<()> {
+    fn seek_item(&mut self, index: usize) -> Option<()> {
         self.at += 1;
-        self.space();
+        self.skip_whitespace();
         for _ in 0..index {
-            self.next()?;
-            self.space();
+            self.skip_item()?;
+            self.skip_whitespace();
         }
         (self.peek()? != b']').then_some(())
     }
 
     /// Skips a value and the comma after it.
-    fn next(&mut self) -> Option<()> {
-        self.value()?;
-        self.space();
+    fn skip_item(&mut self) -> Option<()> {
+        self.skip_value()?;
+        self.skip_whitespace();
         self.expect(b',')
     }
 
-    fn value(&mut self) -> Option<Range<usize>> {
+    fn skip_value(&mut self) -> Option<Range<usize>> {
         let start = self.at;
         match self.peek()? {
-            b'"' => return self.string(),
-            b'{' | b'[' => self.container()?,
+            b'"' => return self.skip_string(),
+            b'{' | b'[' => self.skip_container()?,
             _ => {
                 let rest = &self.text[start..];
                 let end = rest.find(|c: char| c.is_ascii_whitespace() || ",]}".contains(c)).unwrap_or(rest.len());
@@ -283,12 +283,12 @@ impl<'t> Scanner<'t> {
     }
 
     /// Skips an object or array and everything in it.
-    fn container(&mut self) -> Option<()> {
+    fn skip_container(&mut self) -> Option<()> {
         let mut open = 0_usize;
         loop {
             match self.peek()? {
                 b'"' => {
-                    self.string()?;
+                    self.skip_string()?;
                     continue;
                 }
                 b'{' | b'[' => open += 1,
@@ -302,7 +302,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    fn string(&mut self) -> Option<Range<usize>> {
+    fn skip_string(&mut self) -> Option<Range<usize>> {
         let start = self.at;
         self.expect(b'"')?;
         loop {
@@ -320,7 +320,7 @@ impl<'t> Scanner<'t> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    fn space(&mut self) {
+    fn skip_whitespace(&mut self) {
         while self.peek().is_some_and(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')) {
             self.at += 1;
         }
@@ -333,11 +333,11 @@ impl<'t> Scanner<'t> {
 
 /// Whether a quoted name equals `name` after unescaping.
 fn is_named(quoted: &str, name: &str) -> bool {
-    unquoted(quoted).is_some_and(|plain| plain == name)
+    unescape_name(quoted).is_some_and(|plain| plain == name)
 }
 
 /// A name without its quotes, unescaped.
-fn unquoted(quoted: &str) -> Option<Cow<'_, str>> {
+fn unescape_name(quoted: &str) -> Option<Cow<'_, str>> {
     if quoted.contains('\\') {
         return serde_json::from_str(quoted).ok().map(Cow::Owned);
     }
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(find_second(TEXT, "/d/a").map(|place| &TEXT[place.value]), Some("true"));
         assert_eq!(find_second(TEXT, "/a"), None);
         let nearest = |text: &'static str, pointer: &'static str| {
-            Places::of(text, [pointer]).nearest(pointer).map(|place| &text[place.value.clone()])
+            JsonValueSpans::find_all(text, [pointer]).get_or_enclosing(pointer).map(|place| &text[place.value.clone()])
         };
         assert_eq!(nearest(TEXT, "/a/1/é/7/x"), Some("[]"));
         assert_eq!(nearest(TEXT, "/a/1/b~1c"), Some(r#""x\"}""#));
@@ -395,9 +395,9 @@ mod tests {
     #[test]
     fn a_text_deeper_than_the_bound_has_fewer_places() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(Places::of(&nested(MAX_LEVELS), [""]).get("").is_some());
-        assert!(Places::of(&nested(MAX_LEVELS + 1), [""]).get("").is_none());
-        assert!(Places::of(&nested(1_000_000), [""]).get("").is_none());
+        assert!(JsonValueSpans::find_all(&nested(MAX_LEVELS), [""]).get("").is_some());
+        assert!(JsonValueSpans::find_all(&nested(MAX_LEVELS + 1), [""]).get("").is_none());
+        assert!(JsonValueSpans::find_all(&nested(1_000_000), [""]).get("").is_none());
     }
 
     #[test]
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(at("[] }"), (1, 33));
         assert_eq!(at("true"), (2, 30));
         assert_eq!(line_and_column("é", 1), (1, 1));
-        let mut positions = Positions::new(TEXT);
+        let mut positions = LineColumnTracker::new(TEXT);
         for needle in [" {", "x", "[] }", "\n", "  \"", "true"] {
             let offset = TEXT.find(needle).expect("there");
             assert_eq!(positions.advance(offset), line_and_column(TEXT, offset), "{needle}");
@@ -426,7 +426,7 @@ mod tests {
 
     fn check(text: &str, value: &Value, at: &str) {
         let place = find(text, at).unwrap_or_else(|| panic!("{at} in {text}"));
-        assert_eq!(Places::of(text, [at]).get(at), Some(&place), "{at} in {text}");
+        assert_eq!(JsonValueSpans::find_all(text, [at]).get(at), Some(&place), "{at} in {text}");
         assert_eq!(serde_json::from_str::<Value>(&text[place.value]).expect("JSON"), *value, "{at} in {text}");
         let below = |name: &str| {
             let mut below = at.to_owned();
@@ -472,7 +472,7 @@ mod tests {
         fn no_text_is_too_odd(text in "[{}\\[\\],:\"\\\\a0 é]{0,40}", pointer in "(/[a0é]?){0,3}") {
             let place = find(&text, &pointer);
             proptest::prop_assert!(place.is_none_or(|place| text.get(place.value).is_some()));
-            let _ = (find_second(&text, &pointer), Places::of(&text, [pointer.as_str()]).nearest(&pointer));
+            let _ = (find_second(&text, &pointer), JsonValueSpans::find_all(&text, [pointer.as_str()]).get_or_enclosing(&pointer));
         }
     }
 }

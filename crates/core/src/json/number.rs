@@ -14,18 +14,18 @@ pub const MAX_LONG_NUMERALS: usize = 1000;
 
 /// A numeral that is too long, or one long numeral more than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CostlyNumeral {
+pub struct NumeralLimitError {
     /// Line, from 1.
     pub line: usize,
     /// Column in bytes, from 1.
     pub column: usize,
     /// The exceeded bound.
-    pub excess: NumeralExcess,
+    pub excess: ExceededNumeralLimit,
 }
 
 /// A bound on numerals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NumeralExcess {
+pub enum ExceededNumeralLimit {
     /// [`MAX_NUMERAL_BYTES`].
     Bytes,
     /// [`MAX_LONG_NUMERALS`].
@@ -35,12 +35,12 @@ pub enum NumeralExcess {
 /// Whether the double nearest to a numeral is exactly the number that the numeral states. If it is not, ECMAScript
 /// parsers, which only have doubles, read a different number.
 pub fn is_exact(numeral: &str) -> bool {
-    exact(numeral).is_some()
+    exact_double(numeral).is_some()
 }
 
 /// The double whose shortest printed form equals the number that a numeral states; `None` if there is none.
-pub fn exact(numeral: &str) -> Option<f64> {
-    let stated = Decimal::read(numeral)?;
+pub fn exact_double(numeral: &str) -> Option<f64> {
+    let stated = Decimal::parse(numeral)?;
     // The shortest form of a double never has more digits. Up to this many digits, the nearest double is found without
     // long division.
     if stated.digits() > DOUBLE_DIGITS {
@@ -49,15 +49,15 @@ pub fn exact(numeral: &str) -> Option<f64> {
     let value: f64 = stated.to_string().parse().ok().filter(|value: &f64| value.is_finite())?;
     // `serde_json` prints every double in the same few steps; the formatter of the standard library does not.
     let printed = serde_json::to_string(&value).ok()?;
-    Decimal::read(&printed)?.states_the_same_as(&stated).then_some(value)
+    Decimal::parse(&printed)?.equals_value_of(&stated).then_some(value)
 }
 
 /// Refuses a JSON text with a numeral that is too long, or with too many long ones. Syntax errors are left to the
 /// parser.
 ///
 /// # Errors
-/// [`CostlyNumeral`] for the first numeral that exceeds a bound.
-pub fn bound(text: &str) -> Result<(), CostlyNumeral> {
+/// [`NumeralLimitError`] for the first numeral that exceeds a bound.
+pub fn check_numerals(text: &str) -> Result<(), NumeralLimitError> {
     let bytes = text.as_bytes();
     let (mut at, mut long) = (0, 0);
     while let Some(byte) = bytes.get(at) {
@@ -69,13 +69,13 @@ pub fn bound(text: &str) -> Result<(), CostlyNumeral> {
                 let is_inside = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
                 at += bytes[at..].iter().take_while(|byte| is_inside(byte)).count();
                 if at - start > MAX_NUMERAL_BYTES {
-                    return Err(CostlyNumeral::at(text, start, NumeralExcess::Bytes));
+                    return Err(NumeralLimitError::at_offset(text, start, ExceededNumeralLimit::Bytes));
                 }
                 let is_long = at - start > DOUBLE_DIGITS
-                    && Decimal::read(&text[start..at]).is_none_or(|decimal| decimal.digits() > DOUBLE_DIGITS);
+                    && Decimal::parse(&text[start..at]).is_none_or(|decimal| decimal.digits() > DOUBLE_DIGITS);
                 long += usize::from(is_long);
                 if long > MAX_LONG_NUMERALS {
-                    return Err(CostlyNumeral::at(text, start, NumeralExcess::LongNumerals));
+                    return Err(NumeralLimitError::at_offset(text, start, ExceededNumeralLimit::LongNumerals));
                 }
             }
             _ => {}
@@ -96,8 +96,8 @@ fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-impl CostlyNumeral {
-    fn at(text: &str, offset: usize, excess: NumeralExcess) -> Self {
+impl NumeralLimitError {
+    fn at_offset(text: &str, offset: usize, excess: ExceededNumeralLimit) -> Self {
         let before = &text[..offset];
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
         let column = offset - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
@@ -116,7 +116,7 @@ struct Decimal<'a> {
 
 impl<'a> Decimal<'a> {
     /// Parses a numeral; `None` for exponents that no double has.
-    fn read(text: &'a str) -> Option<Self> {
+    fn parse(text: &'a str) -> Option<Self> {
         let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (digits, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -139,7 +139,7 @@ impl<'a> Decimal<'a> {
         self.digits.iter().map(|digits| digits.len()).sum()
     }
 
-    fn states_the_same_as(&self, other: &Self) -> bool {
+    fn equals_value_of(&self, other: &Self) -> bool {
         let [one, another] = [self, other].map(|decimal| decimal.digits.into_iter().flat_map(str::bytes));
         (self.is_negative, self.power) == (other.is_negative, other.power) && one.eq(another)
     }
@@ -190,8 +190,9 @@ mod tests {
 
     #[test]
     fn numerals_of_a_document_are_bounded() {
-        let excess =
-            |text: &str| bound(text).err().map(|CostlyNumeral { line, column, excess }| (line, column, excess));
+        let excess = |text: &str| {
+            check_numerals(text).err().map(|NumeralLimitError { line, column, excess }| (line, column, excess))
+        };
         let list = |numeral: &str, count: usize| format!("[\n{}]", vec![numeral; count].join(","));
         for long in [
             "8.43387743279489105278063e-294",
@@ -201,7 +202,7 @@ mod tests {
         ] {
             assert_eq!(excess(&list(long, MAX_LONG_NUMERALS)), None, "{long}");
             let (line, _, excess) = excess(&list(long, MAX_LONG_NUMERALS + 1)).expect(long);
-            assert_eq!((line, excess), (2, NumeralExcess::LongNumerals), "{long}");
+            assert_eq!((line, excess), (2, ExceededNumeralLimit::LongNumerals), "{long}");
         }
         let zeros = "0".repeat(60);
         for short in [format!("1.3{zeros}"), format!("0.{zeros}1"), format!("-7{zeros}"), format!("0.{zeros}")] {
@@ -209,7 +210,7 @@ mod tests {
         }
         let digits = "1".repeat(MAX_NUMERAL_BYTES);
         assert_eq!(excess(&format!("[{digits}]")), None);
-        let too_long = Some((1, 2, NumeralExcess::Bytes));
+        let too_long = Some((1, 2, ExceededNumeralLimit::Bytes));
         assert_eq!(excess(&format!("[{digits}1]")), too_long);
         assert_eq!(excess(&format!("[\"{digits}1\\\"{digits}1\", {}]", f64::MIN_POSITIVE / 4.0)), None);
     }
@@ -221,10 +222,10 @@ mod tests {
         for long in
             ["9007199254740993.0000000000000000001", "1.00000000000000011102230246251565404", "1180591620717411303424"]
         {
-            assert_eq!(exact(long), None, "{long}");
+            assert_eq!(exact_double(long), None, "{long}");
         }
         for (numeral, value) in [("4.9e-324", None), ("5e-324", Some(5e-324)), ("1e309", None), ("-0.0", Some(0.0))] {
-            assert_eq!(exact(numeral), value, "{numeral}");
+            assert_eq!(exact_double(numeral), value, "{numeral}");
         }
     }
 
@@ -235,8 +236,8 @@ mod tests {
             // Two shortest numerals can be equally near. ECMAScript prints the even one, the standard library the
             // other.
             let printed = serde_json::to_string(&value).expect("it is finite");
-            let [printed, stated] = [&printed, &plain].map(|numeral| Decimal::read(numeral).expect("a numeral"));
-            proptest::prop_assume!(stated.states_the_same_as(&printed));
+            let [printed, stated] = [&printed, &plain].map(|numeral| Decimal::parse(numeral).expect("a numeral"));
+            proptest::prop_assume!(stated.equals_value_of(&printed));
             let point = if plain.contains('.') { "" } else { "." };
             let longer = format!("{plain}{point}0{zeros}");
             for text in [plain, format!("{value:e}"), longer.clone(), format!("{longer}e{zeros}0")] {

@@ -12,34 +12,34 @@ use serde::{Deserialize, Deserializer};
 /// # Errors
 /// The text is not JSON, it is not an object, or the object does not fit `T`.
 pub fn from_object<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(text).map(|Object(record)| record)
+    serde_json::from_slice(text).map(|StrictJsonObject(record)| record)
 }
 
 /// A record deserialized from an object. Serde alone would also accept an array, whose items would become the fields in
 /// declaration order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Object<T>(pub T);
+pub struct StrictJsonObject<T>(pub T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for StrictJsonObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if crate::mutant!("lists-are-records") {
-            return T::deserialize(deserializer).map(Object);
+            return T::deserialize(deserializer).map(StrictJsonObject);
         }
-        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+        deserializer.deserialize_map(StrictJsonObjectVisitor(PhantomData))
     }
 }
 
-struct ObjectVisitor<T>(PhantomData<T>);
+struct StrictJsonObjectVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = Object<T>;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for StrictJsonObjectVisitor<T> {
+    type Value = StrictJsonObject<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Object<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<StrictJsonObject<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(members)).map(StrictJsonObject)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The pointer made of `segments`, outermost first.
-pub fn of<'a>(segments: impl IntoIterator<Item = &'a str>) -> String {
+pub fn from_segments<'a>(segments: impl IntoIterator<Item = &'a str>) -> String {
     let mut pointer = String::new();
     for segment in segments {
         push(&mut pointer, segment);
@@ -53,7 +53,7 @@ fn index(segment: &str) -> Option<usize> {
 }
 
 /// Whether `place` equals `ancestor` or is inside it.
-pub fn within(place: &str, ancestor: &str) -> bool {
+pub fn is_within(place: &str, ancestor: &str) -> bool {
     place.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn segments_are_escaped() {
-        assert_eq!(of(["a/b", "~", "0"]), "/a~1b/~0/0");
-        assert_eq!(of([]), "");
+        assert_eq!(from_segments(["a/b", "~", "0"]), "/a~1b/~0/0");
+        assert_eq!(from_segments([]), "");
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn within_respects_segment_borders() {
-        assert!(within("/a/b", "/a") && within("/a", "/a") && within("/a", ""));
-        assert!(!within("/ab", "/a"));
+        assert!(is_within("/a/b", "/a") && is_within("/a", "/a") && is_within("/a", ""));
+        assert!(!is_within("/ab", "/a"));
     }
 }

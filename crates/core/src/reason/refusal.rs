@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Code, URI_PREFIX};
+use super::{ReasonCode, URI_PREFIX};
 
-/// Why a request got no verdict, or was refused. Codes are as stable as [`Code`], and no code is in both enums.
+/// Why a request got no verdict, or was refused. Codes are as stable as [`ReasonCode`], and no code is in both enums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// The request does not have the form that its route requires.
@@ -96,12 +96,12 @@ impl Refusal {
 
     /// The stable kebab-case slug.
     pub const fn slug(self) -> &'static str {
-        self.row().0
+        self.slug_and_title().0
     }
 
     /// One short sentence.
     pub const fn title(self) -> &'static str {
-        self.row().1
+        self.slug_and_title().1
     }
 
     /// The code's stable URI, as the `type` of a problem (RFC 9457).
@@ -109,7 +109,7 @@ impl Refusal {
         format!("{URI_PREFIX}{}", self.slug())
     }
 
-    const fn row(self) -> (&'static str, &'static str) {
+    const fn slug_and_title(self) -> (&'static str, &'static str) {
         match self {
             Self::RequestMalformed => {
                 ("request-malformed", "The request does not have the form that the route expects.")
@@ -176,7 +176,7 @@ impl Serialize for Refusal {
 /// The title of the reason or refusal with this slug.
 pub fn title_of(slug: &str) -> Option<&'static str> {
     let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug).map(Refusal::title);
-    Code::from_slug(slug).map(|code| code.entry().title).or_else(refusal)
+    ReasonCode::from_slug(slug).map(|code| code.entry().title).or_else(refusal)
 }
 
 #[cfg(test)]
@@ -184,12 +184,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::reason::Code;
+    use crate::reason::ReasonCode;
 
     #[test]
     fn no_slug_occurs_twice_or_is_that_of_a_reason() {
         let slugs: BTreeSet<_> = Refusal::ALL.iter().map(|refusal| refusal.slug()).collect();
         assert_eq!(slugs.len(), Refusal::ALL.len());
-        assert!(Code::ALL.iter().all(|code| !slugs.contains(code.slug())));
+        assert!(ReasonCode::ALL.iter().all(|code| !slugs.contains(code.slug())));
     }
 }

@@ -3,11 +3,11 @@
 
 use clresolve_core::json::pointer;
 
-use crate::receipt::json::{Node, Number, Piece, Segment, Text};
+use crate::receipt::json::{ExactDouble, JsonNode, JsonPathSegment, Wtf8Chunk, Wtf8Text};
 
 /// Order of the members of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MemberOrder {
+pub(crate) enum JsonMemberOrder {
     /// By the UTF-16 code units of their names (RFC 8785).
     Sorted,
     /// Order of an ECMAScript object to which the members were added in text order: integer-like names come first, in
@@ -19,7 +19,7 @@ pub(crate) enum MemberOrder {
 
 /// Why a value has no reliable canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoForm {
+pub(crate) enum CanonicalJsonError {
     #[error("the number at {0} shares its canonical form with other numbers")]
     Number(String),
     #[error("the order of the members at {0} depends on the signer's locale")]
@@ -27,48 +27,48 @@ pub(crate) enum NoForm {
 }
 
 /// The canonical form of `value`. The parser bounds the depth of a receipt and therefore this recursion.
-pub(crate) fn form(value: &Node, order: MemberOrder) -> Result<Vec<u8>, NoForm> {
-    let mut writer = Writer { order, bytes: Vec::new(), path: Vec::new() };
+pub(crate) fn canonical_bytes(value: &JsonNode, order: JsonMemberOrder) -> Result<Vec<u8>, CanonicalJsonError> {
+    let mut writer = CanonicalJsonWriter { order, bytes: Vec::new(), path: Vec::new() };
     writer.write(value)?;
     Ok(writer.bytes)
 }
 
-struct Writer<'n> {
-    order: MemberOrder,
+struct CanonicalJsonWriter<'n> {
+    order: JsonMemberOrder,
     bytes: Vec<u8>,
     /// The path to the value, outermost segment first.
-    path: Vec<Segment<'n>>,
+    path: Vec<JsonPathSegment<'n>>,
 }
 
-impl<'n> Writer<'n> {
+impl<'n> CanonicalJsonWriter<'n> {
     fn place(&self) -> String {
         let segments: Vec<_> = self.path.iter().map(ToString::to_string).collect();
-        pointer::of(segments.iter().map(String::as_str))
+        pointer::from_segments(segments.iter().map(String::as_str))
     }
 
-    fn write(&mut self, value: &'n Node) -> Result<(), NoForm> {
+    fn write(&mut self, value: &'n JsonNode) -> Result<(), CanonicalJsonError> {
         match value {
-            Node::Null => self.push("null"),
-            Node::Bool(true) => self.push("true"),
-            Node::Bool(false) => self.push("false"),
-            Node::Number(Number(None)) => return Err(NoForm::Number(self.place())),
-            Node::Number(Number(Some(value))) => self.push(ryu_js::Buffer::new().format(*value)),
-            Node::Text(text) => self.quote(text),
-            Node::List(items) => {
+            JsonNode::Null => self.push("null"),
+            JsonNode::Bool(true) => self.push("true"),
+            JsonNode::Bool(false) => self.push("false"),
+            JsonNode::Number(ExactDouble(None)) => return Err(CanonicalJsonError::Number(self.place())),
+            JsonNode::Number(ExactDouble(Some(value))) => self.push(ryu_js::Buffer::new().format(*value)),
+            JsonNode::Text(text) => self.quote(text),
+            JsonNode::List(items) => {
                 self.push("[");
                 for (at, item) in items.iter().enumerate() {
-                    self.separate(at);
-                    self.below(Segment::Item(at), item)?;
+                    self.write_separator(at);
+                    self.write_child(JsonPathSegment::Item(at), item)?;
                 }
                 self.push("]");
             }
-            Node::Object(members) => {
+            JsonNode::Object(members) => {
                 self.push("{");
                 for (at, (name, member)) in self.ordered(members)?.into_iter().enumerate() {
-                    self.separate(at);
+                    self.write_separator(at);
                     self.quote(name);
                     self.push(":");
-                    self.below(Segment::Member(name), member)?;
+                    self.write_child(JsonPathSegment::Member(name), member)?;
                 }
                 self.push("}");
             }
@@ -80,33 +80,36 @@ impl<'n> Writer<'n> {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    fn separate(&mut self, at: usize) {
+    fn write_separator(&mut self, at: usize) {
         if at > 0 {
             self.push(",");
         }
     }
 
-    fn below(&mut self, segment: Segment<'n>, value: &'n Node) -> Result<(), NoForm> {
+    fn write_child(&mut self, segment: JsonPathSegment<'n>, value: &'n JsonNode) -> Result<(), CanonicalJsonError> {
         self.path.push(segment);
         self.write(value)?;
         self.path.pop();
         Ok(())
     }
 
-    fn ordered(&self, members: &'n [(Text, Node)]) -> Result<Vec<&'n (Text, Node)>, NoForm> {
+    fn ordered(
+        &self,
+        members: &'n [(Wtf8Text, JsonNode)],
+    ) -> Result<Vec<&'n (Wtf8Text, JsonNode)>, CanonicalJsonError> {
         let mut list: Vec<_> = members.iter().collect();
         match self.order {
-            MemberOrder::Sorted => by_units(&mut list),
-            MemberOrder::Rebuilt => {
-                by_units(&mut list);
-                list.sort_by_key(|(name, _)| index(name).unwrap_or(u32::MAX));
+            JsonMemberOrder::Sorted => sort_by_code_units(&mut list),
+            JsonMemberOrder::Rebuilt => {
+                sort_by_code_units(&mut list);
+                list.sort_by_key(|(name, _)| array_index(name).unwrap_or(u32::MAX));
             }
-            MemberOrder::ByLocale => {
+            JsonMemberOrder::ByLocale => {
                 let names: Option<Vec<_>> = list.iter().map(|(name, _)| collation_key(name)).collect();
-                let names = names.ok_or_else(|| NoForm::MemberOrder(self.place()))?;
+                let names = names.ok_or_else(|| CanonicalJsonError::MemberOrder(self.place()))?;
                 let mut keyed: Vec<_> = names.into_iter().zip(list).collect();
                 keyed.sort_by(|(one, (name, _)), (other, (another, _))| {
-                    let indices = index(name).unwrap_or(u32::MAX).cmp(&index(another).unwrap_or(u32::MAX));
+                    let indices = array_index(name).unwrap_or(u32::MAX).cmp(&array_index(another).unwrap_or(u32::MAX));
                     indices.then_with(|| one.cmp(other))
                 });
                 list = keyed.into_iter().map(|(_, member)| member).collect();
@@ -116,20 +119,20 @@ impl<'n> Writer<'n> {
     }
 
     /// Prints a text as `JSON.stringify` does: like the JSON library, but with lone surrogates escaped.
-    fn quote(&mut self, text: &Text) {
+    fn quote(&mut self, text: &Wtf8Text) {
         if let Some(text) = text.as_str() {
             return self.quote_whole(text);
         }
         self.push("\"");
-        for piece in text.pieces() {
+        for piece in text.chunks() {
             match piece {
-                Piece::Whole(text) => {
+                Wtf8Chunk::Whole(text) => {
                     let before = self.bytes.len();
                     self.quote_whole(text);
                     self.bytes.pop();
                     self.bytes.remove(before);
                 }
-                Piece::Lone(unit) => self.escape(unit),
+                Wtf8Chunk::Lone(unit) => self.escape(unit),
             }
         }
         self.push("\"");
@@ -148,17 +151,17 @@ impl<'n> Writer<'n> {
 
 /// Sorts members by the UTF-16 code units of their names. This equals byte order unless a name has a character beyond
 /// U+FFFF, which is encoded as surrogates.
-fn by_units(members: &mut [&(Text, Node)]) {
+fn sort_by_code_units(members: &mut [&(Wtf8Text, JsonNode)]) {
     const FIRST_OF_PAIRS: u8 = 0xf0;
     if members.iter().any(|(name, _)| name.bytes().iter().any(|byte| *byte >= FIRST_OF_PAIRS)) {
-        members.sort_by_cached_key(|(name, _)| name.units().collect::<Vec<_>>());
+        members.sort_by_cached_key(|(name, _)| name.utf16_units().collect::<Vec<_>>());
     } else {
         members.sort_by_key(|(name, _)| name.bytes());
     }
 }
 
 /// The array index that ECMAScript reads in a name: a decimal below 2^32 - 1 without leading zeros.
-fn index(name: &Text) -> Option<u32> {
+fn array_index(name: &Wtf8Text) -> Option<u32> {
     const MAX_DIGITS: usize = 10;
     let digits = name.bytes();
     if digits.is_empty() || digits.len() > MAX_DIGITS || (digits[0] == b'0' && digits.len() > 1) {
@@ -178,7 +181,7 @@ const COLLATION: &str =
 
 /// Sort key of `localeCompare` in the root locale: first the letters, then, as a tie-breaker, their case with lower
 /// case first. `None` for a name that is not printable ASCII.
-fn collation_key(name: &Text) -> Option<(Vec<usize>, Vec<bool>)> {
+fn collation_key(name: &Wtf8Text) -> Option<(Vec<usize>, Vec<bool>)> {
     let letters: Vec<char> = name.as_str()?.chars().collect();
     let weights: Option<Vec<usize>> =
         letters.iter().map(|letter| COLLATION.find(letter.to_ascii_lowercase())).collect();
@@ -190,20 +193,20 @@ mod tests {
     use super::*;
     use crate::receipt::json::parse;
 
-    fn formed(text: &str, order: MemberOrder) -> String {
+    fn formed(text: &str, order: JsonMemberOrder) -> String {
         let value = parse(text.as_bytes()).expect("an object");
-        String::from_utf8(form(&value, order).expect("it has a form")).expect("UTF-8")
+        String::from_utf8(canonical_bytes(&value, order).expect("it has a form")).expect("UTF-8")
     }
 
     #[test]
     fn index_like_names_come_first_only_in_rebuilt_objects() {
         let text = r#"{"b":1,"10":2,"9":3,"01":4,"4294967294":5,"4294967295":6,"-1":7,"":8}"#;
         assert_eq!(
-            formed(text, MemberOrder::Rebuilt),
+            formed(text, JsonMemberOrder::Rebuilt),
             r#"{"9":3,"10":2,"4294967294":5,"":8,"-1":7,"01":4,"4294967295":6,"b":1}"#
         );
         assert_eq!(
-            formed(text, MemberOrder::Sorted),
+            formed(text, JsonMemberOrder::Sorted),
             r#"{"":8,"-1":7,"01":4,"10":2,"4294967294":5,"4294967295":6,"9":3,"b":1}"#
         );
     }
@@ -211,12 +214,12 @@ mod tests {
     #[test]
     fn names_are_ordered_by_code_units_and_not_by_characters() {
         let text = "{\"\u{ff61}\":1,\"\u{1f600}\":2,\"\\ud800\":3}";
-        assert_eq!(formed(text, MemberOrder::Sorted), "{\"\\ud800\":3,\"\u{1f600}\":2,\"\u{ff61}\":1}");
+        assert_eq!(formed(text, JsonMemberOrder::Sorted), "{\"\\ud800\":3,\"\u{1f600}\":2,\"\u{ff61}\":1}");
         let without_pairs = "{\"\u{ff61}\":1,\"\\ud800\":2,\"\u{e9}\":3,\"z\":4}";
         let expected = "{\"z\":4,\"\u{e9}\":3,\"\\ud800\":2,\"\u{ff61}\":1}";
-        assert_eq!(formed(without_pairs, MemberOrder::Sorted), expected);
+        assert_eq!(formed(without_pairs, JsonMemberOrder::Sorted), expected);
         let rebuilt = "{\"\u{ff61}\":1,\"\u{1f600}\":2,\"7\":3}";
-        assert_eq!(formed(rebuilt, MemberOrder::Rebuilt), "{\"7\":3,\"\u{1f600}\":2,\"\u{ff61}\":1}");
+        assert_eq!(formed(rebuilt, JsonMemberOrder::Rebuilt), "{\"7\":3,\"\u{1f600}\":2,\"\u{ff61}\":1}");
     }
 
     #[test]
@@ -224,30 +227,34 @@ mod tests {
         let text = r#"{"a":[-0,1.0,1e21,1E-7,123456789012345680000],"b":"\u0000\u001F\b\u007f\/\u2028\"\\"}"#;
         let expected =
             "{\"a\":[0,1,1e+21,1e-7,123456789012345680000],\"b\":\"\\u0000\\u001f\\b\u{7f}/\u{2028}\\\"\\\\\"}";
-        assert_eq!(formed(text, MemberOrder::Sorted), expected);
+        assert_eq!(formed(text, JsonMemberOrder::Sorted), expected);
         let lone = "{\"a\":\"\\udfff\\\"\\uD800\u{e9}\\n\"}";
-        assert_eq!(formed(lone, MemberOrder::Sorted), "{\"a\":\"\\udfff\\\"\\ud800\u{e9}\\n\"}");
+        assert_eq!(formed(lone, JsonMemberOrder::Sorted), "{\"a\":\"\\udfff\\\"\\ud800\u{e9}\\n\"}");
     }
 
     #[test]
     fn a_member_that_is_named_as_the_prototype_is_a_member() {
-        assert_eq!(formed(r#"{"__proto__":{"x":1}}"#, MemberOrder::Rebuilt), r#"{"__proto__":{"x":1}}"#);
+        assert_eq!(formed(r#"{"__proto__":{"x":1}}"#, JsonMemberOrder::Rebuilt), r#"{"__proto__":{"x":1}}"#);
     }
 
     #[test]
     fn numbers_that_share_a_form_have_none() {
-        let refused = |text: &str| form(&parse(text.as_bytes()).expect("an object"), MemberOrder::Sorted);
-        assert_eq!(refused(r#"{"a":[9007199254740993]}"#), Err(NoForm::Number("/a/0".to_owned())));
-        assert_eq!(refused(r#"{"a":1e400}"#), Err(NoForm::Number("/a".to_owned())));
+        let refused =
+            |text: &str| canonical_bytes(&parse(text.as_bytes()).expect("an object"), JsonMemberOrder::Sorted);
+        assert_eq!(refused(r#"{"a":[9007199254740993]}"#), Err(CanonicalJsonError::Number("/a/0".to_owned())));
+        assert_eq!(refused(r#"{"a":1e400}"#), Err(CanonicalJsonError::Number("/a".to_owned())));
     }
 
     #[test]
     fn an_order_that_depends_on_the_locale_is_none() {
         assert_eq!(
-            formed(r#"{"Z":1,"a":2,"A":3,"_":4,"z":5,"9":6}"#, MemberOrder::ByLocale),
+            formed(r#"{"Z":1,"a":2,"A":3,"_":4,"z":5,"9":6}"#, JsonMemberOrder::ByLocale),
             r#"{"9":6,"_":4,"a":2,"A":3,"z":5,"Z":1}"#
         );
         let foreign = parse("{\"x\":{\"ä\":1}}".as_bytes()).expect("an object");
-        assert_eq!(form(&foreign, MemberOrder::ByLocale), Err(NoForm::MemberOrder("/x".to_owned())));
+        assert_eq!(
+            canonical_bytes(&foreign, JsonMemberOrder::ByLocale),
+            Err(CanonicalJsonError::MemberOrder("/x".to_owned()))
+        );
     }
 }

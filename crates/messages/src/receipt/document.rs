@@ -5,18 +5,20 @@ use std::collections::BTreeSet;
 use std::iter;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{self, Code, Effect, Reason};
-use clresolve_core::state::State;
+use clresolve_core::reason::{self, Reason, ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
 use clresolve_payment::settlement::Settlement;
-use clresolve_verdict::schema::bound::BoundName;
-use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest, document_id};
+use clresolve_verdict::schema::bound::BoundSchemaIdentity;
+use clresolve_verdict::verdict::{ChainAnchor, ToolVersion, Verdict, canonical_digest, document_id};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::receipt::family::Family;
-use crate::receipt::judge::{ReceiptCheck, ReceiptJudgement, ReceiptSigner, Row, Status, Tie};
-use crate::receipt::replay::{self, ReplayStatus};
+use crate::receipt::family::ReceiptFamily;
+use crate::receipt::judge::{
+    ReceiptCheck, ReceiptCheckResult, ReceiptJudgement, ReceiptSigner, RequestMatchStrength, StepStatus,
+};
+use crate::receipt::replay::{self, ReceiptReplayStatus};
 
 /// The schema identifier.
 pub const SCHEMA: &str = "clresolve.receipt/1";
@@ -44,7 +46,7 @@ const ATTESTS_SIGNER: &str = "Who signs for the agent, and with which key, rests
 
 /// Whether a receipt is valid, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verification {
+pub struct ReceiptVerificationDocument {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
     /// SHA-256 over the RFC 8785 form of the whole document without `id`.
@@ -55,13 +57,13 @@ pub struct Verification {
     /// The agent's name in normal form, or as typed if it has none.
     pub name: String,
     /// Whether the receipt is trusted.
-    pub state: State,
+    pub state: TrustState,
     /// One sentence for a person.
     pub summary: String,
     /// The family, if the shape determines it.
-    pub family: Option<FamilyRow>,
+    pub family: Option<ReceiptFamilyIdentifiers>,
     /// Every check that was made or applies, in their fixed order.
-    pub checks: Vec<Row>,
+    pub checks: Vec<ReceiptCheckResult>,
     /// The codes of all reasons, sorted by effect. Includes the verdict's codes if the verdict is not trusted.
     pub codes: Vec<String>,
     /// All reasons except the verdict's own, sorted by effect.
@@ -73,21 +75,21 @@ pub struct Verification {
     /// Properties that this program does not check.
     pub unchecked: Vec<&'static str>,
     /// The schema that the receipt was validated against.
-    pub bound: Option<BoundName>,
+    pub bound: Option<BoundSchemaIdentity>,
     /// Digests of the receipt.
-    pub receipt: Digests,
+    pub receipt: ReceiptDigests,
     /// SHA-256 of the request's bytes, if there is a request.
     pub request: Option<Digest>,
     /// SHA-256 over the RFC 8785 form of the payment decision, if there is one.
     pub decision: Option<String>,
     /// How the receipt is tied to the request, if it is. The summary states it in words.
     #[serde(skip)]
-    pub tie: Option<Tie>,
+    pub tie: Option<RequestMatchStrength>,
     /// Whether only an address of the agent can have signed the receipt. `signer` is then `None`.
     #[serde(skip)]
     pub is_by_address: bool,
     /// Who signs for the agent. `None` if unknown, or if only an address of the agent can have signed.
-    pub signer: Option<SignerRow>,
+    pub signer: Option<ReceiptSignerSummary>,
     /// Whether the payment was settled, if the purchase includes a payment.
     pub settlement: Option<Settlement>,
     /// `id` of the verdict on the agent.
@@ -95,25 +97,25 @@ pub struct Verification {
     /// Codes of the verdict's warnings, and of the warnings about the signer's records.
     pub warnings: Vec<&'static str>,
     /// The block and resolvers from which agent and signer were read.
-    pub anchor: Option<Anchor>,
+    pub anchor: Option<ChainAnchor>,
     /// Time of the verification.
     pub checked_at: Timestamp,
     /// The program that made the document.
-    pub tool: Tool,
+    pub tool: ToolVersion,
 }
 
 /// Identifiers of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct FamilyRow {
+pub struct ReceiptFamilyIdentifiers {
     /// Identifier of the family, such as `A1`.
-    pub id: Family,
+    pub id: ReceiptFamily,
     /// Stable slug of the family.
     pub slug: &'static str,
 }
 
 /// Digests of a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Digests {
+pub struct ReceiptDigests {
     /// SHA-256 of its bytes; `None` if it exceeds the size limit.
     pub sha256: Option<Digest>,
     /// SHA-256 of the canonical form of the signed content.
@@ -122,7 +124,7 @@ pub struct Digests {
 
 /// Who signs for the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SignerRow {
+pub struct ReceiptSignerSummary {
     /// The signer's ENS name.
     pub name: String,
     /// RFC 7638 thumbprint of the key.
@@ -135,10 +137,10 @@ pub struct SignerRow {
     pub block: u64,
 }
 
-impl SignerRow {
-    fn of(ReceiptSigner { name, key, kid, canonical, block, .. }: &ReceiptSigner) -> Self {
+impl ReceiptSignerSummary {
+    fn from_signer(ReceiptSigner { name, key, kid, canonical, block, .. }: &ReceiptSigner) -> Self {
         let key = key.as_ref().ok().map(|key| key.id().to_owned());
-        let clip = |text: &str| clresolve_core::text::clipped(text, reason::MAX_VALUE_BYTES);
+        let clip = |text: &str| clresolve_core::text::truncate_bytes(text, reason::MAX_VALUE_BYTES);
         let (kid, canonical) = (kid.as_deref().ok().map(clip), canonical.as_deref().map(clip));
         Self { name: name.as_str().to_owned(), key, kid, canonical, block: *block }
     }
@@ -146,7 +148,7 @@ impl SignerRow {
 
 /// Inputs to the document besides the judgement.
 #[derive(Clone, Copy, Debug)]
-pub struct ReceiptSetting<'a> {
+pub struct ReceiptVerificationInputs<'a> {
     /// The verdict on the agent.
     pub verdict: &'a Verdict,
     /// Who signs for the agent, if known.
@@ -164,20 +166,23 @@ pub struct ReceiptSetting<'a> {
     pub now: Timestamp,
 }
 
-impl Verification {
+impl ReceiptVerificationDocument {
     /// Builds the document. A receipt of an untrusted agent is not trusted.
-    pub fn of(judgement: ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Self {
-        let ReceiptSetting { verdict, settlement, .. } = setting;
+    pub fn from_judgement(judgement: ReceiptJudgement, setting: &ReceiptVerificationInputs<'_>) -> Self {
+        let ReceiptVerificationInputs { verdict, settlement, .. } = setting;
         let signer = setting.signer.filter(|_| !judgement.is_by_address);
-        let unsettled = unsettled(*settlement, &judgement);
-        let judgement = judgement.with(&unsettled);
+        let unsettled = settlement_objections(*settlement, &judgement);
+        let judgement = judgement.with_reasons(&unsettled);
         let state = verdict.state.and(judgement.state());
-        let reasons = judgement.reasons.iter().chain(verdict.against());
+        let reasons = judgement.reasons.iter().chain(verdict.reasons_against());
         let codes = reason::codes(reasons.map(|reason| (reason.effect, reason.code)));
-        let clas = judgement.clas();
-        let unchecked = unchecked(&judgement, setting);
+        let clas = judgement.clas_codes();
+        let unchecked = unchecked_properties(&judgement, setting);
         let summary = summary(state, &judgement, setting);
-        let beside = [settled(*settlement, unsettled.first()), Row::new(ReceiptCheck::Replay, Status::Skip)];
+        let beside = [
+            settlement_check(*settlement, unsettled.first()),
+            ReceiptCheckResult::new(ReceiptCheck::Replay, StepStatus::Skip),
+        ];
         let mut document = Self {
             schema: SCHEMA,
             id: String::new(),
@@ -185,8 +190,8 @@ impl Verification {
             name: verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone()),
             state,
             summary,
-            family: judgement.family.map(|family| FamilyRow { id: family, slug: family.slug() }),
-            checks: iter::once(identity(verdict)).chain(judgement.checks).chain(beside).collect(),
+            family: judgement.family.map(|family| ReceiptFamilyIdentifiers { id: family, slug: family.slug() }),
+            checks: iter::once(identity_check(verdict)).chain(judgement.checks).chain(beside).collect(),
             codes,
             reasons: judgement.reasons,
             clas,
@@ -195,40 +200,41 @@ impl Verification {
             tie: judgement.tie,
             is_by_address: judgement.is_by_address,
             bound: judgement.bound,
-            receipt: Digests { sha256: judgement.sha256, canonical_sha256: judgement.canonical_sha256 },
+            receipt: ReceiptDigests { sha256: judgement.sha256, canonical_sha256: judgement.canonical_sha256 },
             request: setting.request,
             decision: setting.decision.map(str::to_owned),
-            signer: signer.map(SignerRow::of),
+            signer: signer.map(ReceiptSignerSummary::from_signer),
             settlement: settlement.cloned(),
             verdict: verdict.id.clone(),
             warnings: warnings(verdict, signer),
             anchor: verdict.anchor.clone(),
             checked_at: setting.now,
-            tool: Tool::default(),
+            tool: ToolVersion::default(),
         };
-        document.conclusion = document.conclude(&verdict.conclusion);
-        document.id = document.identify();
+        document.conclusion = document.compute_conclusion(&verdict.conclusion);
+        document.id = document.compute_id();
         document
     }
 
     /// Adds the result of the replay check. The conclusion excludes it, because other verifiers have other histories.
     #[must_use]
-    pub fn remembered(mut self, seen: Result<ReplayStatus, String>) -> Self {
-        let (row, reason) = replay::row(seen);
+    pub fn with_replay_status(mut self, seen: Result<ReceiptReplayStatus, String>) -> Self {
+        let (row, reason) = replay::replay_check(seen);
         self.checks.retain(|row| row.check != ReceiptCheck::Replay);
         self.checks.push(row);
         if let Some(reason) = reason {
-            let state = if reason.effect == Effect::Fail { State::Untrusted } else { State::Indeterminate };
+            let state =
+                if reason.effect == ReasonEffect::Fail { TrustState::Untrusted } else { TrustState::Indeterminate };
             self.state = self.state.and(state);
             self.summary.clone_from(&reason.message);
             self.codes.push(reason.code.slug().to_owned());
             self.reasons.push(reason);
         }
-        self.id = self.identify();
+        self.id = self.compute_id();
         self
     }
 
-    fn conclude(&self, verdict: &str) -> String {
+    fn compute_conclusion(&self, verdict: &str) -> String {
         canonical_digest(&json!({
             "schema": self.schema,
             "name": self.name,
@@ -244,7 +250,7 @@ impl Verification {
         }))
     }
 
-    fn identify(&self) -> String {
+    fn compute_id(&self) -> String {
         document_id(self)
     }
 
@@ -254,7 +260,7 @@ impl Verification {
     }
 
     /// The settlement result as the end of a sentence.
-    pub fn settled(&self) -> Option<&'static str> {
+    pub fn settlement_phrase(&self) -> Option<&'static str> {
         self.settlement.as_ref()?;
         if self.unchecked.contains(&PAYEE) {
             return Some("a payment was settled, but nothing proves that its payee is the agent's");
@@ -268,7 +274,7 @@ impl Verification {
     }
 }
 
-fn unchecked(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Vec<&'static str> {
+fn unchecked_properties(judgement: &ReceiptJudgement, setting: &ReceiptVerificationInputs<'_>) -> Vec<&'static str> {
     let is_undecided = setting.settlement.is_some_and(|settlement| settlement.decision.is_none());
     let payee = is_undecided && !clresolve_core::mutant!("any-payee-is-the-agents");
     let rows = [
@@ -285,27 +291,28 @@ fn unchecked(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Vec<
 }
 
 /// Whether the signer rests on the exporter's word. An address is proven with the agent's own records.
-fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> bool {
+fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptVerificationInputs<'_>) -> bool {
     setting.is_signer_attested && !judgement.is_by_address
 }
 
 fn warnings(verdict: &Verdict, signer: Option<&ReceiptSigner>) -> Vec<&'static str> {
-    let warnings = verdict.reasons.iter().filter(|reason| reason.effect == Effect::Warn).map(|reason| reason.code);
+    let warnings =
+        verdict.reasons.iter().filter(|reason| reason.effect == ReasonEffect::Warn).map(|reason| reason.code);
     let lent = signer.iter().flat_map(|signer| signer.lent.iter().copied());
-    let codes: BTreeSet<_> = warnings.chain(lent).map(Code::slug).collect();
+    let codes: BTreeSet<_> = warnings.chain(lent).map(ReasonCode::slug).collect();
     codes.into_iter().collect()
 }
 
-fn identity(verdict: &Verdict) -> Row {
+fn identity_check(verdict: &Verdict) -> ReceiptCheckResult {
     let status = match verdict.state {
-        State::Trusted => Status::Pass,
-        State::Untrusted => Status::Fail,
-        State::Indeterminate => Status::Unknown,
+        TrustState::Trusted => StepStatus::Pass,
+        TrustState::Untrusted => StepStatus::Fail,
+        TrustState::Indeterminate => StepStatus::Unknown,
     };
-    Row {
+    ReceiptCheckResult {
         check: ReceiptCheck::Identity,
         status,
-        expected: Some(State::Trusted.to_string()),
+        expected: Some(TrustState::Trusted.to_string()),
         observed: Some(verdict.state.to_string()),
         place: None,
         clas: None,
@@ -313,27 +320,29 @@ fn identity(verdict: &Verdict) -> Row {
 }
 
 /// Reasons against the settlement of this receipt. The receipt's own statements come first.
-fn unsettled(settlement: Option<&Settlement>, judgement: &ReceiptJudgement) -> Vec<Reason> {
+fn settlement_objections(settlement: Option<&Settlement>, judgement: &ReceiptJudgement) -> Vec<Reason> {
     let Some(settlement) = settlement else { return Vec::new() };
-    let other = judgement.paid.as_ref().and_then(|paid| settlement.against_receipt(paid));
+    let other = judgement.paid.as_ref().and_then(|paid| settlement.receipt_objection(paid));
     other.as_deref().into_iter().chain(settlement.objection.as_deref()).cloned().collect()
 }
 
-fn settled(settlement: Option<&Settlement>, objection: Option<&Reason>) -> Row {
-    let Some(settlement) = settlement else { return Row::new(ReceiptCheck::Settlement, Status::Skip) };
+fn settlement_check(settlement: Option<&Settlement>, objection: Option<&Reason>) -> ReceiptCheckResult {
+    let Some(settlement) = settlement else {
+        return ReceiptCheckResult::new(ReceiptCheck::Settlement, StepStatus::Skip);
+    };
     let Some(objection) = objection else {
         let due = settlement.due.as_ref();
         let expected = due.map(|due| format!("{} of {} to {}", due.amount, due.asset, due.pay_to));
-        let row = Row::new(ReceiptCheck::Settlement, Status::Pass);
-        return Row { expected, observed: settlement.shown(), ..row };
+        let row = ReceiptCheckResult::new(ReceiptCheck::Settlement, StepStatus::Pass);
+        return ReceiptCheckResult { expected, observed: settlement.evidence_phrase(), ..row };
     };
-    let status = if objection.effect == Effect::Fail { Status::Fail } else { Status::Unknown };
+    let status = if objection.effect == ReasonEffect::Fail { StepStatus::Fail } else { StepStatus::Unknown };
     let (expected, observed, place) = (objection.expected.clone(), objection.observed.clone(), objection.place.clone());
-    Row { expected, observed, place, ..Row::new(ReceiptCheck::Settlement, status) }
+    ReceiptCheckResult { expected, observed, place, ..ReceiptCheckResult::new(ReceiptCheck::Settlement, status) }
 }
 
-fn summary(state: State, judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> String {
-    if state != State::Trusted {
+fn summary(state: TrustState, judgement: &ReceiptJudgement, setting: &ReceiptVerificationInputs<'_>) -> String {
+    if state != TrustState::Trusted {
         return judgement.reasons.first().map_or(&setting.verdict.summary, |reason| &reason.message).clone();
     }
     let by = if judgement.is_by_address { "An address of the agent" } else { "The agent's signer" };
@@ -353,8 +362,8 @@ fn summary(state: State, judgement: &ReceiptJudgement, setting: &ReceiptSetting<
 #[cfg(test)]
 mod tests {
     use clresolve_core::name::EnsName;
-    use clresolve_jose::PublicKey;
-    use clresolve_payment::route::Route;
+    use clresolve_jose::Ed25519PublicKey;
+    use clresolve_payment::route::AgentRoute;
     use clresolve_verdict::sample;
 
     use super::*;
@@ -370,11 +379,11 @@ mod tests {
     }
 
     /// What a bundle with this signer shows of a receipt.
-    fn shown(receipt: &str, signer: Option<&ReceiptSigner>) -> Verification {
+    fn shown(receipt: &str, signer: Option<&ReceiptSigner>) -> ReceiptVerificationDocument {
         let now = "2026-02-12T00:00:00Z".parse().expect("a time");
-        let trusted = sample::empty(State::Trusted, now, 60);
+        let trusted = sample::empty_resolution(TrustState::Trusted, now, 60);
         let address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address");
-        let route = Route::configured("https://api.sandbox.example/summarize/v1").expect("a route");
+        let route = AgentRoute::from_configuration("https://api.sandbox.example/summarize/v1").expect("a route");
         let agent = ReceiptAgent {
             name: name("summarizeagent.eth"),
             entry: None,
@@ -382,7 +391,7 @@ mod tests {
             addresses: SignerAddresses { settled: vec![address], open: None },
             routes: AgentRoutes { settled: vec![route], open: None },
         };
-        let unknown = Reason::new(Code::ReceiptKeyUnpublished);
+        let unknown = Reason::new(ReasonCode::ReceiptKeyUnpublished);
         let known = ReceiptKnowledge {
             agent: Some(&agent),
             signer: signer.ok_or(&unknown),
@@ -392,7 +401,7 @@ mod tests {
             schema: None,
             now,
         };
-        let setting = ReceiptSetting {
+        let setting = ReceiptVerificationInputs {
             verdict: trusted.verdict(),
             signer,
             is_signer_attested: true,
@@ -401,23 +410,23 @@ mod tests {
             settlement: None,
             now,
         };
-        Verification::of(judge(receipt.as_bytes(), &known), &setting)
+        ReceiptVerificationDocument::from_judgement(judge(receipt.as_bytes(), &known), &setting)
     }
 
     #[test]
     fn receipt_by_an_address_does_not_depend_on_the_signer() {
-        let key = PublicKey::from_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=").expect("a key");
+        let key = Ed25519PublicKey::from_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=").expect("a key");
         let signer = ReceiptSigner {
             name: name("runtime.sandbox.eth"),
             key: Ok(key),
             kid: Ok("test-key-7".to_owned()),
             canonical: None,
             block: 1,
-            lent: vec![Code::RecordOffchain],
+            lent: vec![ReasonCode::RecordOffchain],
         };
         let es256k = json!({"format": "jws", "signature": ES256K}).to_string();
         let forged = json!({"format": "jws", "signature": ES256K.replace(".dCTH", ".dCTI")}).to_string();
-        let cases = [(EIP712, State::Trusted), (&*es256k, State::Trusted), (&*forged, State::Untrusted)];
+        let cases = [(EIP712, TrustState::Trusted), (&*es256k, TrustState::Trusted), (&*forged, TrustState::Untrusted)];
         for (receipt, state) in cases {
             let (with, without) = (shown(receipt, Some(&signer)), shown(receipt, None));
             assert_eq!(with, without, "{receipt}");
@@ -426,7 +435,7 @@ mod tests {
             assert!(!with.to_value().to_string().contains("agent's signer"), "{with:#?}");
         }
         let by_key = shown(EDDSA, Some(&signer));
-        assert_eq!((by_key.state, by_key.signer.is_some()), (State::Trusted, true), "{by_key:#?}");
+        assert_eq!((by_key.state, by_key.signer.is_some()), (TrustState::Trusted, true), "{by_key:#?}");
         assert_eq!(by_key.warnings, ["record-offchain"]);
         assert!(by_key.unchecked.contains(&SIGNER) && by_key.conclusion != shown(EDDSA, None).conclusion);
     }

@@ -1,11 +1,11 @@
 //! Decides whether a receipt is about a request (PC-8), by what it repeats of the call. Uses only signed content.
 
 use clresolve_core::call::{REQUEST_ID, VERB, VERSION};
-use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 
-use crate::receipt::canonical::{MemberOrder, form};
-use crate::receipt::family::Claim;
-use crate::receipt::json::Node;
+use crate::receipt::canonical::{JsonMemberOrder, canonical_bytes};
+use crate::receipt::family::ReceiptClaim;
+use crate::receipt::json::JsonNode;
 
 /// The x402 entry of a request.
 const ENTRY: &str = "/x402/entry";
@@ -15,7 +15,7 @@ const TRACE_ID: &str = "/trace/trace_id";
 
 /// How a receipt is tied to its request, from weakest to strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tie {
+pub enum RequestMatchStrength {
     /// By the input alone, which other requests may share.
     Input,
     /// By the trace identifier, which other requests may share.
@@ -24,7 +24,7 @@ pub enum Tie {
     RequestId,
 }
 
-impl Tie {
+impl RequestMatchStrength {
     /// What the receipt is proven to be about, as text.
     pub const fn words(self) -> &'static str {
         match self {
@@ -36,13 +36,13 @@ impl Tie {
 }
 
 /// The parts of a request that the signed content repeats.
-pub(crate) struct Echo {
+pub(crate) struct RequestEcho {
     /// The request's value of the last repeated part.
     pub(crate) asked: String,
     /// The receipt's statement of that part.
-    pub(crate) claim: Claim,
+    pub(crate) claim: ReceiptClaim,
     /// The strongest tie among the repeated parts.
-    pub(crate) tie: Tie,
+    pub(crate) tie: RequestMatchStrength,
 }
 
 /// Finds the parts of the request that the signed content repeats.
@@ -50,37 +50,37 @@ pub(crate) struct Echo {
 /// # Errors
 /// `receipt-request-mismatch` if the receipt contradicts the request; `receipt-trace-not-echoed` if it does not
 /// identify the request.
-pub(crate) fn of(content: &Node, request: &Node) -> Result<Echo, Box<Reason>> {
-    same_call(content, request)?;
-    let input = input(content, request)?.map(|place| Claim { place: place.to_owned(), value: None });
+pub(crate) fn find_echo(content: &JsonNode, request: &JsonNode) -> Result<RequestEcho, Box<Reason>> {
+    check_same_call(content, request)?;
+    let input = check_input(content, request)?.map(|place| ReceiptClaim { place: place.to_owned(), value: None });
     let asked = || "the input of the request".to_owned();
-    let mut echoed = input.map(|claim| Echo { asked: asked(), claim, tie: Tie::Input });
+    let mut echoed = input.map(|claim| RequestEcho { asked: asked(), claim, tie: RequestMatchStrength::Input });
     for (by, asked, claim) in identifiers(content, request) {
         if claim.value.as_ref() != Some(&asked) && !clresolve_core::mutant!("receipts-of-any-request") {
-            return Err(differs(Code::ReceiptTraceNotEchoed, &asked, &claim));
+            return Err(mismatch_reason(ReasonCode::ReceiptTraceNotEchoed, &asked, &claim));
         }
         let tie = echoed.map_or(by, |echo| echo.tie.max(by));
-        echoed = Some(Echo { asked, claim, tie });
+        echoed = Some(RequestEcho { asked, claim, tie });
     }
-    echoed.ok_or_else(untied)
+    echoed.ok_or_else(untied_receipt_reason)
 }
 
-pub(crate) fn is_identified(request: &Node) -> bool {
-    REQUEST_ID.iter().any(|place| request.at(&path(place)).is_some())
+pub(crate) fn has_request_id(request: &JsonNode) -> bool {
+    REQUEST_ID.iter().any(|place| request.get_path(&path(place)).is_some())
 }
 
 /// Checks that both describe the same call. The verb may be at different places; entry and version are compared at the
 /// same place.
-fn same_call(content: &Node, request: &Node) -> Result<(), Box<Reason>> {
+fn check_same_call(content: &JsonNode, request: &JsonNode) -> Result<(), Box<Reason>> {
     let verbs = VERB.into_iter().flat_map(|asked| VERB.map(|stated| (asked, stated)));
     let others = VERSION.into_iter().chain([ENTRY]).map(|place| (place, place));
     for (asked, stated) in verbs.chain(others) {
-        let (asked, stated) = (stated_at(request, asked).value, stated_at(content, stated));
+        let (asked, stated) = (claim_at_pointer(request, asked).value, claim_at_pointer(content, stated));
         if let (Some(asked), Some(value)) = (&asked, &stated.value)
             && asked != value
             && !clresolve_core::mutant!("receipts-of-any-call")
         {
-            return Err(differs(Code::ReceiptRequestMismatch, asked, &stated));
+            return Err(mismatch_reason(ReasonCode::ReceiptRequestMismatch, asked, &stated));
         }
     }
     Ok(())
@@ -88,26 +88,26 @@ fn same_call(content: &Node, request: &Node) -> Result<(), Box<Reason>> {
 
 /// Each identifier of the request, with every place at which the signed content repeats it or should. A family without
 /// a trace envelope has no such place.
-fn identifiers(content: &Node, request: &Node) -> Vec<(Tie, String, Claim)> {
-    let asked = |places: &[&str]| places.iter().find_map(|place| stated_at(request, place).value);
+fn identifiers(content: &JsonNode, request: &JsonNode) -> Vec<(RequestMatchStrength, String, ReceiptClaim)> {
+    let asked = |places: &[&str]| places.iter().find_map(|place| claim_at_pointer(request, place).value);
     let mut found = Vec::new();
     if let Some(id) = asked(&REQUEST_ID) {
-        let all = REQUEST_ID.map(|place| stated_at(content, place));
+        let all = REQUEST_ID.map(|place| claim_at_pointer(content, place));
         let [envelope, _] = &all;
         let is_due = content.get("x402").is_some() && all.iter().all(|claim| claim.value.is_none());
         let due = is_due.then(|| envelope.clone());
         let stated = all.into_iter().filter(|claim| claim.value.is_some()).chain(due);
-        found.extend(stated.map(|claim| (Tie::RequestId, id.clone(), claim)));
+        found.extend(stated.map(|claim| (RequestMatchStrength::RequestId, id.clone(), claim)));
     }
     if let Some(id) = asked(&[TRACE_ID]).filter(|_| content.get("trace").is_some()) {
-        found.push((Tie::Trace, id, stated_at(content, TRACE_ID)));
+        found.push((RequestMatchStrength::Trace, id, claim_at_pointer(content, TRACE_ID)));
     }
     found
 }
 
 /// The value at a place defined by [`clresolve_core::call`].
-pub(crate) fn stated_at(node: &Node, place: &str) -> Claim {
-    Claim { place: place.to_owned(), value: node.text_at(&path(place)).map(str::to_owned) }
+pub(crate) fn claim_at_pointer(node: &JsonNode, place: &str) -> ReceiptClaim {
+    ReceiptClaim { place: place.to_owned(), value: node.text_at(&path(place)).map(str::to_owned) }
 }
 
 fn path(place: &str) -> Vec<&str> {
@@ -116,20 +116,20 @@ fn path(place: &str) -> Vec<&str> {
 
 /// The reason for a receipt that repeats nothing of the request. It is undecided, because nothing contradicts the
 /// request either.
-pub(crate) fn untied() -> Box<Reason> {
-    let reason = Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptTraceNotEchoed) };
+pub(crate) fn untied_receipt_reason() -> Box<Reason> {
+    let reason = Reason { effect: ReasonEffect::Unknown, ..Reason::new(ReasonCode::ReceiptTraceNotEchoed) };
     let reason = reason.message("Nothing that is signed ties the receipt to the request.");
     Box::new(reason.expected("x402.request_id in both").observed("none"))
 }
 
 /// The place of the input in the signed content: `input` of the agent SDK, or `payload` of runtime-core. Its value must
 /// equal the request's member of that name, the request's `input`, or the whole request.
-fn input(content: &Node, request: &Node) -> Result<Option<&'static str>, Box<Reason>> {
+fn check_input(content: &JsonNode, request: &JsonNode) -> Result<Option<&'static str>, Box<Reason>> {
     for (name, place) in [("input", "/input"), ("payload", "/payload")] {
         let Some(stated) = content.get(name) else { continue };
         let asked = request.get(name).or_else(|| request.get("input")).unwrap_or(request);
         if !is_same(asked, stated) && !is_same(request, stated) {
-            let reason = Reason::new(Code::ReceiptRequestMismatch).at(place);
+            let reason = Reason::new(ReasonCode::ReceiptRequestMismatch).at_place(place);
             return Err(Box::new(reason.expected("the input of the request").observed("another one")));
         }
         return Ok(Some(place));
@@ -138,12 +138,12 @@ fn input(content: &Node, request: &Node) -> Result<Option<&'static str>, Box<Rea
 }
 
 /// Whether two values are the same JSON value. Numbers that cannot be represented exactly are never equal.
-fn is_same(one: &Node, other: &Node) -> bool {
-    let one = form(one, MemberOrder::Sorted);
-    one.is_ok() && one == form(other, MemberOrder::Sorted)
+fn is_same(one: &JsonNode, other: &JsonNode) -> bool {
+    let one = canonical_bytes(one, JsonMemberOrder::Sorted);
+    one.is_ok() && one == canonical_bytes(other, JsonMemberOrder::Sorted)
 }
 
-fn differs(code: Code, expected: &str, claim: &Claim) -> Box<Reason> {
+fn mismatch_reason(code: ReasonCode, expected: &str, claim: &ReceiptClaim) -> Box<Reason> {
     let observed = claim.value.as_deref().unwrap_or("nothing");
-    Box::new(Reason::new(code).expected(expected).observed(observed).at(claim.place.as_str()))
+    Box::new(Reason::new(code).expected(expected).observed(observed).at_place(claim.place.as_str()))
 }

@@ -15,106 +15,141 @@ mod runtime;
 mod sdk;
 mod website;
 
-pub use self::parts::Family;
-pub(crate) use self::parts::{Claim, NoSignedParts, SignedParts, Signs};
-use self::parts::{is_ed25519, others, present, states};
-use crate::receipt::json::Node;
+pub use self::parts::ReceiptFamily;
+pub(crate) use self::parts::{ReceiptClaim, ReceiptParts, ReceiptPartsError, SignedMessageFormat};
+use self::parts::{existing_pointers, has_value_at, is_ed25519, unknown_members};
+use crate::receipt::json::JsonNode;
 
-struct Row {
-    family: Family,
+struct ReceiptFamilyDefinition {
+    family: ReceiptFamily,
     /// Whether a receipt has the family's shape.
-    is: fn(&Node) -> bool,
+    is: fn(&JsonNode) -> bool,
     /// Splits such a receipt into its parts; `None` for x402's own receipts.
-    take_apart: Option<Take>,
+    take_apart: Option<ReceiptSplitter>,
 }
 
 /// Splits a receipt of a family into its parts.
-type Take = fn(&Node) -> Result<SignedParts, NoSignedParts>;
+type ReceiptSplitter = fn(&JsonNode) -> Result<ReceiptParts, ReceiptPartsError>;
 
 /// A1 and A2, B2 and B3, and E and E2 have the same shape; the likelier one comes first.
-static TABLE: [Row; 13] = [
-    Row { family: Family::A1, is: sdk::is, take_apart: Some(sdk::take_apart) },
-    Row { family: Family::A2, is: sdk::is, take_apart: Some(runtime::take_apart) },
-    Row { family: Family::A3, is: runtime::is_commercial, take_apart: Some(runtime::take_commercial_apart) },
-    Row { family: Family::B1, is: agent_sdk::is, take_apart: Some(agent_sdk::take_apart) },
-    Row { family: Family::B2, is: website::is, take_apart: Some(website::take_apart) },
-    Row { family: Family::B3, is: website::is, take_apart: Some(raw_proof::take_apart) },
-    Row { family: Family::C, is: mcp::is, take_apart: Some(mcp::take_apart) },
-    Row { family: Family::D, is: layered::is, take_apart: Some(layered::take_apart) },
-    Row { family: Family::D0, is: hash_bound::is, take_apart: Some(hash_bound::take_apart) },
-    Row { family: Family::E, is: execution::is, take_apart: Some(execution::take_apart) },
-    Row { family: Family::E2, is: execution::is_scoped, take_apart: Some(execution::take_scoped_apart) },
-    Row { family: Family::X1, is: |receipt| is_artifact(receipt, "eip712"), take_apart: None },
-    Row { family: Family::X2, is: |receipt| is_artifact(receipt, "jws"), take_apart: None },
+static TABLE: [ReceiptFamilyDefinition; 13] = [
+    ReceiptFamilyDefinition { family: ReceiptFamily::A1, is: sdk::has_shape, take_apart: Some(sdk::take_apart) },
+    ReceiptFamilyDefinition { family: ReceiptFamily::A2, is: sdk::has_shape, take_apart: Some(runtime::take_apart) },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::A3,
+        is: runtime::is_commercial,
+        take_apart: Some(runtime::take_commercial_apart),
+    },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::B1,
+        is: agent_sdk::has_shape,
+        take_apart: Some(agent_sdk::take_apart),
+    },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::B2,
+        is: website::has_shape,
+        take_apart: Some(website::take_apart),
+    },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::B3,
+        is: website::has_shape,
+        take_apart: Some(raw_proof::take_apart),
+    },
+    ReceiptFamilyDefinition { family: ReceiptFamily::C, is: mcp::has_shape, take_apart: Some(mcp::take_apart) },
+    ReceiptFamilyDefinition { family: ReceiptFamily::D, is: layered::has_shape, take_apart: Some(layered::take_apart) },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::D0,
+        is: hash_bound::has_shape,
+        take_apart: Some(hash_bound::take_apart),
+    },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::E,
+        is: execution::has_shape,
+        take_apart: Some(execution::take_apart),
+    },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::E2,
+        is: execution::is_scoped,
+        take_apart: Some(execution::take_scoped_apart),
+    },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::X1,
+        is: |receipt| is_artifact(receipt, "eip712"),
+        take_apart: None,
+    },
+    ReceiptFamilyDefinition { family: ReceiptFamily::X2, is: |receipt| is_artifact(receipt, "jws"), take_apart: None },
 ];
 
-fn is_artifact(receipt: &Node, format: &str) -> bool {
-    receipt.says(&["format"], format) && receipt.text_at(&["signature"]).is_some()
+fn is_artifact(receipt: &JsonNode, format: &str) -> bool {
+    receipt.has_text_at(&["format"], format) && receipt.text_at(&["signature"]).is_some()
 }
 
 /// The families that the shape of a receipt allows.
 #[derive(Debug)]
-pub(crate) enum Shape {
+pub(crate) enum ReceiptFamilyCandidates {
     /// One family, or two with the same shape, the likelier one first.
-    Clear(Vec<Candidate>),
+    Clear(Vec<ReceiptFamilyCandidate>),
     /// None, several, or one whose members name another kind. Anyone can add such members where they are unsigned, so
     /// only a signature identifies the family.
-    Open(Vec<Candidate>),
+    Open(Vec<ReceiptFamilyCandidate>),
 }
 
 /// A family whose shape the receipt has.
 #[derive(Clone, Copy)]
-pub(crate) struct Candidate(&'static Row);
+pub(crate) struct ReceiptFamilyCandidate(&'static ReceiptFamilyDefinition);
 
-impl std::fmt::Debug for Candidate {
+impl std::fmt::Debug for ReceiptFamilyCandidate {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.family().fmt(out)
     }
 }
 
 /// A receipt parsed as one of a family.
-pub(crate) enum Reading {
+pub(crate) enum ParsedReceipt {
     /// The parts, or why the receipt lacks some.
-    Parts(Box<Result<SignedParts, NoSignedParts>>),
+    Parts(Box<Result<ReceiptParts, ReceiptPartsError>>),
     /// x402's own receipt.
     Artifact {
         /// The members defined by x402: format, payload and signature.
-        artifact: Node,
+        artifact: JsonNode,
         /// JSON Pointers of unsigned members.
         unsigned: Vec<String>,
     },
 }
 
-impl Candidate {
-    pub(crate) const fn family(self) -> Family {
+impl ReceiptFamilyCandidate {
+    pub(crate) const fn family(self) -> ReceiptFamily {
         self.0.family
     }
 
-    pub(crate) fn read(self, receipt: &Node) -> Reading {
+    pub(crate) fn read(self, receipt: &JsonNode) -> ParsedReceipt {
         const KNOWN: [&str; 3] = ["format", "payload", "signature"];
         match self.0.take_apart {
-            Some(take_apart) => Reading::Parts(Box::new(take_apart(receipt))),
-            None => Reading::Artifact { artifact: receipt.only(&KNOWN), unsigned: others(receipt, &[], &KNOWN) },
+            Some(take_apart) => ParsedReceipt::Parts(Box::new(take_apart(receipt))),
+            None => ParsedReceipt::Artifact {
+                artifact: receipt.with_only_members(&KNOWN),
+                unsigned: unknown_members(receipt, &[], &KNOWN),
+            },
         }
     }
 }
 
 /// The candidate families of a receipt, by its shape.
-pub(crate) fn shape(receipt: &Node) -> Shape {
-    let mut candidates: Vec<_> = TABLE.iter().filter(|row| (row.is)(receipt)).map(Candidate).collect();
+pub(crate) fn candidate_families(receipt: &JsonNode) -> ReceiptFamilyCandidates {
+    let mut candidates: Vec<_> = TABLE.iter().filter(|row| (row.is)(receipt)).map(ReceiptFamilyCandidate).collect();
     let families: Vec<_> = candidates.iter().map(|candidate| candidate.family()).collect();
     let is_clear = match families[..] {
-        [Family::A1, Family::A2] | [Family::E, Family::E2] | [_] => true,
-        [Family::B2, Family::B3] => !website::names_another(receipt),
+        [ReceiptFamily::A1, ReceiptFamily::A2] | [ReceiptFamily::E, ReceiptFamily::E2] | [_] => true,
+        [ReceiptFamily::B2, ReceiptFamily::B3] => !website::declares_other_kind(receipt),
         _ => false,
     };
     if !is_clear && !clresolve_core::mutant!("receipts-of-any-shape") {
-        return Shape::Open(candidates);
+        return ReceiptFamilyCandidates::Open(candidates);
     }
     if runtime::repeats_its_digest(receipt) {
         candidates.reverse();
     }
-    Shape::Clear(candidates)
+    ReceiptFamilyCandidates::Clear(candidates)
 }
 
 #[cfg(test)]
@@ -124,6 +159,6 @@ mod tests {
     #[test]
     fn the_table_has_one_line_for_each_family() {
         let families: Vec<_> = TABLE.iter().map(|row| row.family).collect();
-        assert_eq!(families, Family::ALL);
+        assert_eq!(families, ReceiptFamily::ALL);
     }
 }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use clresolve_core::json::{JsonError, Limits, number, pointer};
+use clresolve_core::json::{JsonError, JsonLimits, number, pointer};
 use clresolve_core::text::excerpt;
 use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 /// Limits of a receipt: those of any other judged document. The text of a value is parsed once per enclosing level, so
 /// the depth limit also bounds time. The limit on values bounds memory: a value uses several dozen times the two bytes
 /// of its text. The limit on a name counts UTF-16 code units.
-const LIMITS: Limits = Limits::CARD;
+const LIMITS: JsonLimits = JsonLimits::CARD;
 
 /// Maximum size of a receipt, in bytes. A receipt may contain the whole input and output of a call; the largest
 /// published one has 2 KiB.
@@ -24,18 +24,18 @@ pub const MAX_BYTES: usize = LIMITS.bytes;
 /// Text that may contain lone surrogates, in the JSON library's encoding: UTF-8 with lone surrogates encoded like
 /// characters (WTF-8). Equal texts have equal bytes, because the library combines every surrogate pair.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Text(Box<[u8]>);
+pub(crate) struct Wtf8Text(Box<[u8]>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'t> {
+pub(crate) enum Wtf8Chunk<'t> {
     /// A run of characters.
     Whole(&'t str),
     /// A lone surrogate.
     Lone(u16),
 }
 
-impl Text {
-    pub(crate) fn is(&self, text: &str) -> bool {
+impl Wtf8Text {
+    pub(crate) fn eq_str(&self, text: &str) -> bool {
         *self.0 == *text.as_bytes()
     }
 
@@ -50,43 +50,43 @@ impl Text {
     }
 
     /// Its non-empty pieces.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = Wtf8Chunk<'_>> {
         let mut rest = &*self.0;
         std::iter::from_fn(move || {
-            let (piece, tail) = first_piece(rest)?;
+            let (piece, tail) = first_chunk(rest)?;
             rest = tail;
             Some(piece)
         })
     }
 
     /// Its UTF-16 code units.
-    pub(crate) fn units(&self) -> impl Iterator<Item = u16> {
-        self.pieces().flat_map(|piece| {
+    pub(crate) fn utf16_units(&self) -> impl Iterator<Item = u16> {
+        self.chunks().flat_map(|piece| {
             let (characters, lone) = match piece {
-                Piece::Whole(text) => (text, None),
-                Piece::Lone(unit) => ("", Some(unit)),
+                Wtf8Chunk::Whole(text) => (text, None),
+                Wtf8Chunk::Lone(unit) => ("", Some(unit)),
             };
             characters.encode_utf16().chain(lone)
         })
     }
 
     /// The text for display; lone surrogates become replacement characters.
-    pub(crate) fn lossy(&self) -> String {
+    pub(crate) fn to_lossy_string(&self) -> String {
         let shown = |piece| match piece {
-            Piece::Whole(text) => text,
-            Piece::Lone(_) => "\u{fffd}",
+            Wtf8Chunk::Whole(text) => text,
+            Wtf8Chunk::Lone(_) => "\u{fffd}",
         };
-        self.pieces().map(shown).collect()
+        self.chunks().map(shown).collect()
     }
 
     fn from_wtf8(bytes: &[u8]) -> Option<Self> {
         let text = Self(bytes.into());
-        let read: usize = text.pieces().map(Piece::len).sum();
+        let read: usize = text.chunks().map(Wtf8Chunk::len).sum();
         (read == bytes.len()).then_some(text)
     }
 }
 
-impl Piece<'_> {
+impl Wtf8Chunk<'_> {
     /// Length in bytes, both in the text and in its display form.
     const fn len(self) -> usize {
         match self {
@@ -97,19 +97,19 @@ impl Piece<'_> {
 }
 
 /// The first piece of WTF-8 and the remaining bytes; `None` at the end or at invalid WTF-8.
-fn first_piece(bytes: &[u8]) -> Option<(Piece<'_>, &[u8])> {
+fn first_chunk(bytes: &[u8]) -> Option<(Wtf8Chunk<'_>, &[u8])> {
     let whole = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
     };
     if !whole.is_empty() {
-        return Some((Piece::Whole(whole), &bytes[whole.len()..]));
+        return Some((Wtf8Chunk::Whole(whole), &bytes[whole.len()..]));
     }
     let [0xed, middle, low, tail @ ..] = bytes else { return None };
-    Some((Piece::Lone(0xd000 | u16::from(middle & 0x3f) << 6 | u16::from(low & 0x3f)), tail))
+    Some((Wtf8Chunk::Lone(0xd000 | u16::from(middle & 0x3f) << 6 | u16::from(low & 0x3f)), tail))
 }
 
-impl From<&str> for Text {
+impl From<&str> for Wtf8Text {
     fn from(text: &str) -> Self {
         Self(text.as_bytes().into())
     }
@@ -117,14 +117,14 @@ impl From<&str> for Text {
 
 /// Position of a value in its container. It is printed only if the value itself has a defect.
 #[derive(Clone, Copy)]
-pub(crate) enum Segment<'n> {
-    Member(&'n Text),
+pub(crate) enum JsonPathSegment<'n> {
+    Member(&'n Wtf8Text),
     Item(usize),
 }
 
-impl Segment<'_> {
+impl JsonPathSegment<'_> {
     /// Length of its printed form in bytes.
-    fn bytes(self) -> usize {
+    fn printed_len(self) -> usize {
         match self {
             // A replacement character takes as many bytes as a surrogate.
             Self::Member(name) => name.bytes().len(),
@@ -133,10 +133,10 @@ impl Segment<'_> {
     }
 }
 
-impl fmt::Display for Segment<'_> {
+impl fmt::Display for JsonPathSegment<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Member(name) => f.write_str(&name.lossy()),
+            Self::Member(name) => f.write_str(&name.to_lossy_string()),
             Self::Item(at) => at.fmt(f),
         }
     }
@@ -145,11 +145,11 @@ impl fmt::Display for Segment<'_> {
 /// A number: the double whose ECMAScript form has the same value as the text. `None` if there is no such double: a
 /// signature over the form of the nearest double would cover other numbers too.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Number(pub(crate) Option<f64>);
+pub(crate) struct ExactDouble(pub(crate) Option<f64>);
 
-impl Number {
-    fn of(text: &str) -> Self {
-        let exact = number::exact(text);
+impl ExactDouble {
+    fn from_text(text: &str) -> Self {
+        let exact = number::exact_double(text);
         Self(if clresolve_core::mutant!("receipts-state-numbers-loosely") { text.parse().ok() } else { exact })
     }
 
@@ -166,25 +166,25 @@ impl Number {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node {
+pub(crate) enum JsonNode {
     Null,
     Bool(bool),
-    Number(Number),
-    Text(Text),
-    List(Vec<Node>),
+    Number(ExactDouble),
+    Text(Wtf8Text),
+    List(Vec<JsonNode>),
     /// Members in text order; names are unique.
-    Object(Vec<(Text, Node)>),
+    Object(Vec<(Wtf8Text, JsonNode)>),
 }
 
-impl Node {
+impl JsonNode {
     /// The member of this name, if this is an object.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
-        members.iter().find(|(known, _)| known.is(name)).map(|(_, value)| value)
+        members.iter().find(|(known, _)| known.eq_str(name)).map(|(_, value)| value)
     }
 
     /// The value at a path of member names.
-    pub(crate) fn at(&self, path: &[&str]) -> Option<&Self> {
+    pub(crate) fn get_path(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |value, name| value.get(name))
     }
 
@@ -195,11 +195,11 @@ impl Node {
     }
 
     pub(crate) fn text_at(&self, path: &[&str]) -> Option<&str> {
-        self.at(path)?.text()
+        self.get_path(path)?.text()
     }
 
-    pub(crate) fn says(&self, path: &[&str], text: &str) -> bool {
-        matches!(self.at(path), Some(Self::Text(known)) if known.is(text))
+    pub(crate) fn has_text_at(&self, path: &[&str], text: &str) -> bool {
+        matches!(self.get_path(path), Some(Self::Text(known)) if known.eq_str(text))
     }
 
     /// The value as other parsers represent it: lone surrogates become replacement characters.
@@ -208,9 +208,11 @@ impl Node {
             Self::Null => Value::Null,
             Self::Bool(is) => Value::Bool(*is),
             Self::Number(number) => number.to_value(),
-            Self::Text(text) => Value::String(text.lossy()),
+            Self::Text(text) => Value::String(text.to_lossy_string()),
             Self::List(items) => items.iter().map(Self::to_value).collect(),
-            Self::Object(members) => members.iter().map(|(name, value)| (name.lossy(), value.to_value())).collect(),
+            Self::Object(members) => {
+                members.iter().map(|(name, value)| (name.to_lossy_string(), value.to_value())).collect()
+            }
         }
     }
 
@@ -219,30 +221,30 @@ impl Node {
     }
 
     /// The object reduced to these members.
-    pub(crate) fn only(&self, names: &[&str]) -> Self {
+    pub(crate) fn with_only_members(&self, names: &[&str]) -> Self {
         let Self::Object(members) = self else { return self.clone() };
-        let is_kept = |(name, _): &&(Text, Self)| names.iter().any(|known| name.is(known));
+        let is_kept = |(name, _): &&(Wtf8Text, Self)| names.iter().any(|known| name.eq_str(known));
         Self::Object(members.iter().filter(is_kept).cloned().collect())
     }
 
     /// The names of the object's members except for these.
-    pub(crate) fn names_beside(&self, names: &[&str]) -> Vec<String> {
+    pub(crate) fn other_member_names(&self, names: &[&str]) -> Vec<String> {
         let Self::Object(members) = self else { return Vec::new() };
-        let others = members.iter().filter(|(name, _)| !names.iter().any(|known| name.is(known)));
-        others.map(|(name, _)| name.lossy()).collect()
+        let others = members.iter().filter(|(name, _)| !names.iter().any(|known| name.eq_str(known)));
+        others.map(|(name, _)| name.to_lossy_string()).collect()
     }
 
     /// Removes a member of the object; returns whether it existed.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let Self::Object(members) = self else { return false };
         let before = members.len();
-        members.retain(|(known, _)| !known.is(name));
+        members.retain(|(known, _)| !known.eq_str(name));
         members.len() < before
     }
 
     pub(crate) fn set(&mut self, name: &str, value: Self) {
         let Self::Object(members) = self else { return };
-        match members.iter_mut().find(|(known, _)| known.is(name)) {
+        match members.iter_mut().find(|(known, _)| known.eq_str(name)) {
             Some((_, place)) => *place = value,
             None => members.push((name.into(), value)),
         }
@@ -250,14 +252,14 @@ impl Node {
 
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         let Self::Object(members) = self else { return None };
-        members.iter_mut().find(|(known, _)| known.is(name)).map(|(_, value)| value)
+        members.iter_mut().find(|(known, _)| known.eq_str(name)).map(|(_, value)| value)
     }
 }
 
 /// Why bytes cannot be judged as a receipt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unreadable {
+pub enum ReceiptParseError {
     /// A limit is exceeded.
     #[error("more than {limit} {what}")]
     TooMuch {
@@ -281,33 +283,35 @@ pub enum Unreadable {
 }
 
 /// Parses exactly one JSON object.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Unreadable> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<JsonNode, ReceiptParseError> {
     if bytes.len() > MAX_BYTES {
-        return Err(Unreadable::TooMuch { what: "bytes", limit: MAX_BYTES });
+        return Err(ReceiptParseError::TooMuch { what: "bytes", limit: MAX_BYTES });
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| Unreadable::NotJson(error.to_string()))?;
-    number::bound(text).map_err(|costly| Unreadable::TooCostly(costly.into()))?;
+    let text = std::str::from_utf8(bytes).map_err(|error| ReceiptParseError::NotJson(error.to_string()))?;
+    number::check_numerals(text).map_err(|costly| ReceiptParseError::TooCostly(costly.into()))?;
     // `RawValue` validates the JSON grammar, except for surrogates and the range of numbers.
     let raw: &RawValue =
-        serde_json::from_str(text).map_err(|error| Unreadable::NotJson(excerpt(&error.to_string())))?;
-    if commas(text) >= LIMITS.values {
-        return Err(Unreadable::TooMuch { what: "values", limit: LIMITS.values });
+        serde_json::from_str(text).map_err(|error| ReceiptParseError::NotJson(excerpt(&error.to_string())))?;
+    if count_commas(text) >= LIMITS.values {
+        return Err(ReceiptParseError::TooMuch { what: "values", limit: LIMITS.values });
     }
-    let mut reader = Reader { values: 0, levels: 0, path_bytes: 0, paths: 0, fault: None };
-    match reader.value(raw.get()) {
+    let mut reader = JsonNodeReader { values: 0, levels: 0, path_bytes: 0, paths: 0, fault: None };
+    match reader.read_value(raw.get()) {
         Ok(node) if node.is_object() => Ok(node),
-        Ok(_) => Err(Unreadable::NotJson("expected an object".to_owned())),
+        Ok(_) => Err(ReceiptParseError::NotJson("expected an object".to_owned())),
         Err(error) => Err(match reader.fault {
-            Some(Unreadable::DuplicateKey { pointer }) => Unreadable::DuplicateKey { pointer: excerpt(&pointer) },
+            Some(ReceiptParseError::DuplicateKey { pointer }) => {
+                ReceiptParseError::DuplicateKey { pointer: excerpt(&pointer) }
+            }
             Some(fault) => fault,
-            None => Unreadable::NotJson(excerpt(&error.to_string())),
+            None => ReceiptParseError::NotJson(excerpt(&error.to_string())),
         }),
     }
 }
 
 /// Number of commas outside of strings in a valid JSON text. It has more values than that, and each enclosing container
 /// is one more pass over all of them.
-fn commas(text: &str) -> usize {
+fn count_commas(text: &str) -> usize {
     let (mut commas, mut is_in_string, mut bytes) = (0, false, text.bytes());
     while let Some(byte) = bytes.next() {
         match byte {
@@ -320,7 +324,7 @@ fn commas(text: &str) -> usize {
     commas
 }
 
-struct Reader {
+struct JsonNodeReader {
     values: usize,
     /// Number of enclosing containers.
     levels: usize,
@@ -329,55 +333,55 @@ struct Reader {
     /// Total length in bytes of the paths of all values so far.
     paths: usize,
     /// Our own error, because the library's error can carry only text.
-    fault: Option<Unreadable>,
+    fault: Option<ReceiptParseError>,
 }
 
-impl Reader {
-    fn refuse<E: serde::de::Error>(&mut self, fault: Unreadable) -> E {
+impl JsonNodeReader {
+    fn refuse<E: serde::de::Error>(&mut self, fault: ReceiptParseError) -> E {
         self.fault = Some(fault);
         E::custom("refused")
     }
 
-    fn value(&mut self, text: &str) -> Result<Node, serde_json::Error> {
+    fn read_value(&mut self, text: &str) -> Result<JsonNode, serde_json::Error> {
         self.values += 1;
         if self.values > LIMITS.values {
-            return Err(self.refuse(Unreadable::TooMuch { what: "values", limit: LIMITS.values }));
+            return Err(self.refuse(ReceiptParseError::TooMuch { what: "values", limit: LIMITS.values }));
         }
         let mut library = serde_json::Deserializer::from_str(text);
         match text.as_bytes().first() {
-            Some(b'{') => self.inner(|reader| library.deserialize_map(reader)),
-            Some(b'[') => self.inner(|reader| library.deserialize_seq(reader)),
-            Some(b'"') => library.deserialize_bytes(TextVisitor).map(Node::Text),
-            Some(b'n') => Ok(Node::Null),
-            Some(b't') => Ok(Node::Bool(true)),
-            Some(b'f') => Ok(Node::Bool(false)),
-            _ => Ok(Node::Number(Number::of(text))),
+            Some(b'{') => self.read_container(|reader| library.deserialize_map(reader)),
+            Some(b'[') => self.read_container(|reader| library.deserialize_seq(reader)),
+            Some(b'"') => library.deserialize_bytes(Wtf8TextVisitor).map(JsonNode::Text),
+            Some(b'n') => Ok(JsonNode::Null),
+            Some(b't') => Ok(JsonNode::Bool(true)),
+            Some(b'f') => Ok(JsonNode::Bool(false)),
+            _ => Ok(JsonNode::Number(ExactDouble::from_text(text))),
         }
     }
 
-    fn inner(
+    fn read_container(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<Node, serde_json::Error>,
-    ) -> Result<Node, serde_json::Error> {
+        read: impl FnOnce(&mut Self) -> Result<JsonNode, serde_json::Error>,
+    ) -> Result<JsonNode, serde_json::Error> {
         if self.levels == LIMITS.levels {
-            return Err(self.refuse(Unreadable::TooMuch { what: "levels", limit: LIMITS.levels }));
+            return Err(self.refuse(ReceiptParseError::TooMuch { what: "levels", limit: LIMITS.levels }));
         }
         read(self)
     }
 
     /// Parses the value at this segment of the current container.
-    fn below<E: serde::de::Error>(&mut self, segment: Segment<'_>, raw: &RawValue) -> Result<Node, E> {
-        let bytes = segment.bytes() + 1;
+    fn read_child<E: serde::de::Error>(&mut self, segment: JsonPathSegment<'_>, raw: &RawValue) -> Result<JsonNode, E> {
+        let bytes = segment.printed_len() + 1;
         self.levels += 1;
         self.path_bytes += bytes;
         self.paths += self.path_bytes;
         if self.paths > LIMITS.paths && !clresolve_core::mutant!("receipts-of-long-paths") {
             let what = "bytes in the paths of all values";
-            return Err(self.refuse(Unreadable::TooMuch { what, limit: LIMITS.paths }));
+            return Err(self.refuse(ReceiptParseError::TooMuch { what, limit: LIMITS.paths }));
         }
-        let value = self.value(raw.get()).map_err(|error| {
-            if let Some(Unreadable::DuplicateKey { pointer }) = &mut self.fault {
-                *pointer = pointer::of([segment.to_string().as_str()]) + pointer;
+        let value = self.read_value(raw.get()).map_err(|error| {
+            if let Some(ReceiptParseError::DuplicateKey { pointer }) = &mut self.fault {
+                *pointer = pointer::from_segments([segment.to_string().as_str()]) + pointer;
             }
             E::custom(error)
         })?;
@@ -387,58 +391,62 @@ impl Reader {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Reader {
-    type Value = Node;
+impl<'de> Visitor<'de> for &mut JsonNodeReader {
+    type Value = JsonNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object or a list")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<JsonNode, A::Error> {
         let mut list = Vec::new();
         while let Some(raw) = items.next_element::<&RawValue>()? {
-            list.push(self.below(Segment::Item(list.len()), raw)?);
+            list.push(self.read_child(JsonPathSegment::Item(list.len()), raw)?);
         }
-        Ok(Node::List(list))
+        Ok(JsonNode::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<JsonNode, A::Error> {
         let mut names = std::collections::HashSet::new();
         let mut object = Vec::new();
-        while let Some(Name(name)) = members.next_key()? {
-            if name.bytes().len() > LIMITS.name && name.units().count() > LIMITS.name {
-                return Err(self.refuse(Unreadable::TooMuch { what: "code units in a name", limit: LIMITS.name }));
+        while let Some(JsonMemberName(name)) = members.next_key()? {
+            if name.bytes().len() > LIMITS.name && name.utf16_units().count() > LIMITS.name {
+                return Err(
+                    self.refuse(ReceiptParseError::TooMuch { what: "code units in a name", limit: LIMITS.name })
+                );
             }
             if !names.insert(name.clone()) && !clresolve_core::mutant!("receipts-say-things-twice") {
-                return Err(self.refuse(Unreadable::DuplicateKey { pointer: pointer::of([name.lossy().as_str()]) }));
+                return Err(self.refuse(ReceiptParseError::DuplicateKey {
+                    pointer: pointer::from_segments([name.to_lossy_string().as_str()]),
+                }));
             }
-            let value = self.below(Segment::Member(&name), members.next_value()?)?;
+            let value = self.read_child(JsonPathSegment::Member(&name), members.next_value()?)?;
             object.push((name, value));
         }
-        Ok(Node::Object(object))
+        Ok(JsonNode::Object(object))
     }
 }
 
 /// A member name.
-struct Name(Text);
+struct JsonMemberName(Wtf8Text);
 
-impl<'de> serde::Deserialize<'de> for Name {
+impl<'de> serde::Deserialize<'de> for JsonMemberName {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(TextVisitor).map(Self)
+        deserializer.deserialize_bytes(Wtf8TextVisitor).map(Self)
     }
 }
 
-struct TextVisitor;
+struct Wtf8TextVisitor;
 
-impl Visitor<'_> for TextVisitor {
-    type Value = Text;
+impl Visitor<'_> for Wtf8TextVisitor {
+    type Value = Wtf8Text;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text")
     }
 
-    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Text, E> {
-        Text::from_wtf8(bytes).ok_or_else(|| E::custom("not a text"))
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Wtf8Text, E> {
+        Wtf8Text::from_wtf8(bytes).ok_or_else(|| E::custom("not a text"))
     }
 }
 
@@ -449,34 +457,34 @@ mod tests {
     #[test]
     fn duplicate_members_are_refused_at_any_depth_and_in_any_spelling() {
         for text in [r#"{"a":1,"a":1}"#, r#"{"a":1,"\u0061":2}"#, r#"{"\ud800":1,"\uD800":2}"#] {
-            assert!(matches!(parse(text.as_bytes()), Err(Unreadable::DuplicateKey { .. })), "{text}");
+            assert!(matches!(parse(text.as_bytes()), Err(ReceiptParseError::DuplicateKey { .. })), "{text}");
         }
         let below = parse(br#"{"x":[0,{"y/z":1,"y/z":2}]}"#);
-        assert_eq!(below, Err(Unreadable::DuplicateKey { pointer: "/x/1/y~1z".to_owned() }));
+        assert_eq!(below, Err(ReceiptParseError::DuplicateKey { pointer: "/x/1/y~1z".to_owned() }));
     }
 
     #[test]
     fn the_bytes_of_a_segment_are_those_that_are_written() {
         let lone = ["a\u{e9}\u{ffff}\u{1f600}".as_bytes(), &[0xed, 0xa0, 0x80]].concat();
-        let lone = Text::from_wtf8(&lone).expect("a lone surrogate at the end");
-        let items = [0, 9, 10, 99, 100, usize::MAX].map(Segment::Item);
-        for segment in items.into_iter().chain([Segment::Member(&lone), Segment::Member(&"".into())]) {
-            assert_eq!(segment.bytes(), segment.to_string().len(), "{segment}");
+        let lone = Wtf8Text::from_wtf8(&lone).expect("a lone surrogate at the end");
+        let items = [0, 9, 10, 99, 100, usize::MAX].map(JsonPathSegment::Item);
+        for segment in items.into_iter().chain([JsonPathSegment::Member(&lone), JsonPathSegment::Member(&"".into())]) {
+            assert_eq!(segment.printed_len(), segment.to_string().len(), "{segment}");
         }
     }
 
     #[test]
     fn a_text_keeps_its_lone_surrogates() {
         let node = parse(br#"{"a":"x\ud800y\ude00\ud83d\ude00"}"#).expect("an object");
-        let Some(Node::Text(text)) = node.get("a") else { panic!("a text") };
-        assert_eq!(text.units().collect::<Vec<_>>(), [0x78, 0xd800, 0x79, 0xde00, 0xd83d, 0xde00]);
+        let Some(JsonNode::Text(text)) = node.get("a") else { panic!("a text") };
+        assert_eq!(text.utf16_units().collect::<Vec<_>>(), [0x78, 0xd800, 0x79, 0xde00, 0xd83d, 0xde00]);
         assert!(text.bytes().ends_with("\u{1f600}".as_bytes()), "a pair is one character");
     }
 
     #[test]
     fn what_is_too_much_is_refused() {
         let limit = |text: String| match parse(text.as_bytes()) {
-            Err(Unreadable::TooMuch { limit, .. }) => limit,
+            Err(ReceiptParseError::TooMuch { limit, .. }) => limit,
             other => panic!("{other:?}"),
         };
         assert_eq!(limit(" ".repeat(MAX_BYTES + 1)), MAX_BYTES);
@@ -501,7 +509,7 @@ mod tests {
             |units: usize| parse(format!(r#"{{"{}":[0{}]}}"#, "n".repeat(units), ",0".repeat(7_000)).as_bytes());
         assert!(named(250).is_ok());
         let what = "bytes in the paths of all values";
-        assert_eq!(named(350), Err(Unreadable::TooMuch { what, limit: LIMITS.paths }));
+        assert_eq!(named(350), Err(ReceiptParseError::TooMuch { what, limit: LIMITS.paths }));
     }
 
     #[test]
@@ -509,10 +517,10 @@ mod tests {
         for text in
             ["", "[]", "null", "{} {}", "{'a':1}", "{\"a\":\"\n\"}", "{\"a\":01}", "\u{feff}{}", "{\"a\":\"\\ud8\"}"]
         {
-            assert!(matches!(parse(text.as_bytes()), Err(Unreadable::NotJson(_))), "{text}");
+            assert!(matches!(parse(text.as_bytes()), Err(ReceiptParseError::NotJson(_))), "{text}");
         }
-        assert!(matches!(parse(b"{\"a\":\"\xed\xa0\x80\"}"), Err(Unreadable::NotJson(_))));
+        assert!(matches!(parse(b"{\"a\":\"\xed\xa0\x80\"}"), Err(ReceiptParseError::NotJson(_))));
         let long = format!("{{\"a\": 1{}}}", "0".repeat(400));
-        assert!(matches!(parse(long.as_bytes()), Err(Unreadable::TooCostly(_))));
+        assert!(matches!(parse(long.as_bytes()), Err(ReceiptParseError::TooCostly(_))));
     }
 }

@@ -8,26 +8,29 @@ mod x402;
 use clresolve_core::call::VERB;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{self, Code, Effect, Reason};
-use clresolve_core::state::State;
-use clresolve_payment::receipt::{Bought, Receipt};
-use clresolve_verdict::card::instant;
-use clresolve_verdict::schema::bound::BoundName;
+use clresolve_core::reason::{self, Reason, ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
+use clresolve_payment::receipt::{PurchaseFacts, X402Receipt};
+use clresolve_verdict::card::parse_instant;
+use clresolve_verdict::schema::bound::BoundSchemaIdentity;
 use jiff::Timestamp;
 
-pub use clresolve_verdict::verdict::Status;
+pub use clresolve_verdict::verdict::StepStatus;
 
-use self::canonical_receipt::{CanonicalReceipt, NoReading, key_of, likeliest};
-pub use self::check::{ReceiptCheck, Row};
+use self::canonical_receipt::{CanonicalReceipt, CanonicalReceiptError, choose_likeliest, key_of};
+pub use self::check::{ReceiptCheck, ReceiptCheckResult};
 pub use self::knowledge::{
-    AgentRoutes, BoundReceipt, MAX_CLOCK_SKEW, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
+    AgentRoutes, BoundReceiptSchema, MAX_CLOCK_SKEW, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
 };
-use crate::receipt::canonical::NoForm;
-pub use crate::receipt::echo::Tie;
-use crate::receipt::echo::{self, Echo, stated_at};
-use crate::receipt::family::{Candidate, Claim, Family, NoSignedParts, Reading, Shape, SignedParts, shape};
-use crate::receipt::json::{MAX_BYTES, Node, Unreadable, parse};
-use crate::receipt::question::Request;
+use crate::receipt::canonical::CanonicalJsonError;
+pub use crate::receipt::echo::RequestMatchStrength;
+use crate::receipt::echo::{self, RequestEcho, claim_at_pointer};
+use crate::receipt::family::{
+    ParsedReceipt, ReceiptClaim, ReceiptFamily, ReceiptFamilyCandidate, ReceiptFamilyCandidates, ReceiptParts,
+    ReceiptPartsError, candidate_families,
+};
+use crate::receipt::json::{JsonNode, MAX_BYTES, ReceiptParseError, parse};
+use crate::receipt::question::AgentRequest;
 
 /// The expected value of the signature check.
 const SIGNED: &str = "a signature by the key of cl.sig.pub";
@@ -61,9 +64,9 @@ const VERBS: [&str; 15] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiptJudgement {
     /// The family, if the shape or the signature determines it.
-    pub family: Option<Family>,
+    pub family: Option<ReceiptFamily>,
     /// Every check, in their fixed order.
-    pub checks: Vec<Row>,
+    pub checks: Vec<ReceiptCheckResult>,
     /// Every reason, sorted.
     pub reasons: Vec<Reason>,
     /// SHA-256 of the receipt's bytes. `None` if the receipt exceeds the size limit, because a digest of a part would
@@ -76,7 +79,7 @@ pub struct ReceiptJudgement {
     /// SHA-256 of the request and purchase that the receipt was shown for, independent of their spelling.
     pub occasion: Option<Digest>,
     /// How the receipt is tied to the request, if it is.
-    pub tie: Option<Tie>,
+    pub tie: Option<RequestMatchStrength>,
     /// Whether the request has an identifier that no signed member repeats. Nothing then distinguishes it from another
     /// request.
     pub is_id_unchecked: bool,
@@ -87,30 +90,30 @@ pub struct ReceiptJudgement {
     /// that the agent's records name is then irrelevant.
     pub is_by_address: bool,
     /// The schema that the signed members were validated against.
-    pub bound: Option<BoundName>,
+    pub bound: Option<BoundSchemaIdentity>,
     /// What x402's own receipt states about the payment.
-    pub paid: Option<Receipt>,
+    pub paid: Option<X402Receipt>,
 }
 
 impl ReceiptJudgement {
     /// Adds reasons found outside the receipt.
-    pub(crate) fn with(mut self, further: &[Reason]) -> Self {
+    pub(crate) fn with_reasons(mut self, further: &[Reason]) -> Self {
         self.reasons.extend_from_slice(further);
         reason::sort(&mut self.reasons);
         self
     }
 
     /// The result of one check.
-    pub fn row(&self, check: ReceiptCheck) -> Option<&Row> {
+    pub fn check_result(&self, check: ReceiptCheck) -> Option<&ReceiptCheckResult> {
         self.checks.iter().find(|row| row.check == check)
     }
 
     fn is_signed(&self) -> bool {
-        self.row(ReceiptCheck::Signature).is_some_and(|row| row.status == Status::Pass)
+        self.check_result(ReceiptCheck::Signature).is_some_and(|row| row.status == StepStatus::Pass)
     }
 
     /// CLAS error codes of the failed checks, in the order of the checks.
-    pub fn clas(&self) -> Vec<&'static str> {
+    pub fn clas_codes(&self) -> Vec<&'static str> {
         let mut codes: Vec<_> = self.checks.iter().filter_map(|row| row.clas).collect();
         codes.dedup();
         codes
@@ -118,16 +121,16 @@ impl ReceiptJudgement {
 
     /// The state that follows from all checks. A receipt is trusted only if its signature is valid and no check failed
     /// or is undecided.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> TrustState {
         let worst = self.reasons.iter().map(|reason| reason.effect).min();
         let is_signed = self.is_signed();
-        let is_open = self.checks.iter().any(|row| row.status == Status::Unknown)
+        let is_open = self.checks.iter().any(|row| row.status == StepStatus::Unknown)
             && !clresolve_core::mutant!("receipts-hold-undecided");
         match worst {
-            Some(Effect::Fail) => State::Untrusted,
-            Some(Effect::Unknown) => State::Indeterminate,
-            Some(Effect::Warn) | None if is_signed && !is_open => State::Trusted,
-            Some(Effect::Warn) | None => State::Indeterminate,
+            Some(ReasonEffect::Fail) => TrustState::Untrusted,
+            Some(ReasonEffect::Unknown) => TrustState::Indeterminate,
+            Some(ReasonEffect::Warn) | None if is_signed && !is_open => TrustState::Trusted,
+            Some(ReasonEffect::Warn) | None => TrustState::Indeterminate,
         }
     }
 }
@@ -135,87 +138,97 @@ impl ReceiptJudgement {
 /// Judges the bytes of a receipt. Never fails: defects are part of the judgement.
 pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
     let found = match parse(receipt) {
-        Err(error) => Checks::unreadable(&error),
-        Ok(receipt) => match shape(&receipt) {
-            Shape::Clear(families) => judged_by_shape(&receipt, &families, known),
-            Shape::Open(families) => judged_by_signature(&receipt, &families, known),
+        Err(error) => ReceiptJudgementBuilder::judge_unreadable(&error),
+        Ok(receipt) => match candidate_families(&receipt) {
+            ReceiptFamilyCandidates::Clear(families) => judged_by_shape(&receipt, &families, known),
+            ReceiptFamilyCandidates::Open(families) => judged_by_signature(&receipt, &families, known),
         },
     };
     let occasion = match found.family {
-        Some(Family::X1 | Family::X2) => known.bought.map(|bought| Digest::of(bought.decision.as_bytes())),
-        _ => known.request.map(Request::meaning),
+        Some(ReceiptFamily::X1 | ReceiptFamily::X2) => {
+            known.bought.map(|bought| Digest::compute(bought.decision.as_bytes()))
+        }
+        _ => known.request.map(AgentRequest::canonical_digest),
     };
-    ReceiptJudgement { sha256: (receipt.len() <= MAX_BYTES).then(|| Digest::of(receipt)), occasion, ..found }
+    ReceiptJudgement { sha256: (receipt.len() <= MAX_BYTES).then(|| Digest::compute(receipt)), occasion, ..found }
 }
 
 /// Judges the receipt as the family of its shape, or as one of two families with the same shape.
-fn judged_by_shape(receipt: &Node, families: &[Candidate], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
-    let mut checks = Checks::default();
+fn judged_by_shape(
+    receipt: &JsonNode,
+    families: &[ReceiptFamilyCandidate],
+    known: &ReceiptKnowledge<'_>,
+) -> ReceiptJudgement {
+    let mut checks = ReceiptJudgementBuilder::default();
     let mut readings = Vec::new();
     for family in families {
         match family.read(receipt) {
-            Reading::Parts(reading) => readings.push(CanonicalReceipt::of(*reading)),
-            Reading::Artifact { artifact, unsigned } => {
+            ParsedReceipt::Parts(reading) => readings.push(CanonicalReceipt::from_parts(*reading)),
+            ParsedReceipt::Artifact { artifact, unsigned } => {
                 return checks.artifact_judged(family.family(), &artifact, unsigned, known);
             }
         }
     }
-    match likeliest(readings, known.signer) {
+    match choose_likeliest(readings, known.signer) {
         Some(Ok(canonical)) => {
-            checks.family(canonical.parts.family);
+            checks.add_family(canonical.parts.family);
             return checks.canonical_judged(canonical, known);
         }
-        Some(Err(NoReading::Form(error, root))) => checks.without_form(&error, root),
-        Some(Err(NoReading::Parts(error))) => checks.without_parts(&error),
+        Some(Err(CanonicalReceiptError::Form(error, root))) => checks.add_canonical_form_error(&error, root),
+        Some(Err(CanonicalReceiptError::Parts(error))) => checks.add_parts_error(&error),
         None => {}
     }
-    checks.judged()
+    checks.into_judgement()
 }
 
 /// Judges the receipt as the family under which its signature is valid, because unsigned members can give a receipt the
 /// shape of several families. Prefers the first family in which the receipt is trusted, then the first in which it is
 /// signed.
-fn judged_by_signature(receipt: &Node, families: &[Candidate], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
+fn judged_by_signature(
+    receipt: &JsonNode,
+    families: &[ReceiptFamilyCandidate],
+    known: &ReceiptKnowledge<'_>,
+) -> ReceiptJudgement {
     let mut signed = None;
     for family in families {
         let found = match family.read(receipt) {
-            Reading::Artifact { artifact, unsigned } => {
-                Checks::default().artifact_judged(family.family(), &artifact, unsigned, known)
+            ParsedReceipt::Artifact { artifact, unsigned } => {
+                ReceiptJudgementBuilder::default().artifact_judged(family.family(), &artifact, unsigned, known)
             }
-            Reading::Parts(reading) => match CanonicalReceipt::of(*reading) {
+            ParsedReceipt::Parts(reading) => match CanonicalReceipt::from_parts(*reading) {
                 Ok(canonical) if canonical.is_signed_by(known.signer) => {
-                    let mut checks = Checks::default();
-                    checks.family(family.family());
+                    let mut checks = ReceiptJudgementBuilder::default();
+                    checks.add_family(family.family());
                     checks.canonical_judged(canonical, known)
                 }
                 _ => continue,
             },
         };
-        if found.state() == State::Trusted {
+        if found.state() == TrustState::Trusted {
             return found;
         }
         if found.is_signed() {
             signed.get_or_insert(found);
         }
     }
-    signed.unwrap_or_else(|| Checks::without_family(families, known.signer))
+    signed.unwrap_or_else(|| ReceiptJudgementBuilder::without_family(families, known.signer))
 }
 
 /// Collects rows and reasons.
 #[derive(Default)]
-struct Checks {
-    rows: Vec<Row>,
+struct ReceiptJudgementBuilder {
+    rows: Vec<ReceiptCheckResult>,
     reasons: Vec<Reason>,
-    tie: Option<Tie>,
+    tie: Option<RequestMatchStrength>,
     is_id_unchecked: bool,
     is_agent_compared: bool,
     is_by_address: bool,
-    bound: Option<BoundName>,
+    bound: Option<BoundSchemaIdentity>,
 }
 
-impl Checks {
+impl ReceiptJudgementBuilder {
     /// The judgement of a receipt without a family.
-    fn judged(self) -> ReceiptJudgement {
+    fn into_judgement(self) -> ReceiptJudgement {
         let Self { rows, mut reasons, tie, is_id_unchecked, is_agent_compared, is_by_address, bound } = self;
         reason::sort(&mut reasons);
         ReceiptJudgement {
@@ -236,41 +249,46 @@ impl Checks {
     }
 
     fn canonical_judged(mut self, canonical: CanonicalReceipt, known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
-        self.signed(&canonical, known);
+        self.check_signed_content(&canonical, known);
         ReceiptJudgement {
             family: Some(canonical.parts.family),
             canonical_sha256: Some(canonical.digest),
             unsigned: canonical.parts.unsigned,
-            ..self.judged()
+            ..self.into_judgement()
         }
     }
 
     fn artifact_judged(
         mut self,
-        family: Family,
-        artifact: &Node,
+        family: ReceiptFamily,
+        artifact: &JsonNode,
         unsigned: Vec<String>,
         known: &ReceiptKnowledge<'_>,
     ) -> ReceiptJudgement {
-        let paid = self.artifact(family, artifact, known);
+        let paid = self.check_artifact(family, artifact, known);
         let canonical_sha256 = paid.as_ref().and_then(|paid| paid.digest().parse().ok());
-        ReceiptJudgement { family: Some(family), canonical_sha256, unsigned, paid, ..self.judged() }
+        ReceiptJudgement { family: Some(family), canonical_sha256, unsigned, paid, ..self.into_judgement() }
     }
 
-    fn pass(&mut self, check: ReceiptCheck, expected: &str, claim: &Claim) {
+    fn add_pass(&mut self, check: ReceiptCheck, expected: &str, claim: &ReceiptClaim) {
         let (expected, observed) = (Some(clipped(expected)), claim.value.as_deref().map(clipped));
         let place = Some(claim.place.clone());
-        self.rows.push(Row { expected, observed, place, ..Row::new(check, Status::Pass) });
+        self.rows.push(ReceiptCheckResult {
+            expected,
+            observed,
+            place,
+            ..ReceiptCheckResult::new(check, StepStatus::Pass)
+        });
     }
 
-    fn skip(&mut self, check: ReceiptCheck) {
-        self.rows.push(Row::new(check, Status::Skip));
+    fn add_skip(&mut self, check: ReceiptCheck) {
+        self.rows.push(ReceiptCheckResult::new(check, StepStatus::Skip));
     }
 
     /// Adds a reason and the matching row.
-    fn object(&mut self, check: ReceiptCheck, reason: Reason, clas: Option<&'static str>) {
-        let status = if reason.effect == Effect::Fail { Status::Fail } else { Status::Unknown };
-        self.rows.push(Row {
+    fn add_objection(&mut self, check: ReceiptCheck, reason: Reason, clas: Option<&'static str>) {
+        let status = if reason.effect == ReasonEffect::Fail { StepStatus::Fail } else { StepStatus::Unknown };
+        self.rows.push(ReceiptCheckResult {
             check,
             status,
             expected: reason.expected.clone(),
@@ -281,113 +299,136 @@ impl Checks {
         self.reasons.push(reason);
     }
 
-    fn unreadable(error: &Unreadable) -> ReceiptJudgement {
+    fn judge_unreadable(error: &ReceiptParseError) -> ReceiptJudgement {
         let mut checks = Self::default();
         let invalid = Some("ERR_SCHEMA_INVALID");
         let (reason, clas) = match error {
-            Unreadable::DuplicateKey { pointer } => {
-                (Reason::new(Code::ReceiptDuplicateKey).at(pointer.as_str()), invalid)
+            ReceiptParseError::DuplicateKey { pointer } => {
+                (Reason::new(ReasonCode::ReceiptDuplicateKey).at_place(pointer.as_str()), invalid)
             }
-            Unreadable::NotJson(_) => {
-                (Reason::new(Code::ReceiptSchemaInvalid).message("The receipt is not strict JSON."), invalid)
+            ReceiptParseError::NotJson(_) => {
+                (Reason::new(ReasonCode::ReceiptSchemaInvalid).message("The receipt is not strict JSON."), invalid)
             }
-            Unreadable::TooCostly(error) => {
-                let reason = Reason::new(Code::ReceiptFamilyUnknown)
+            ReceiptParseError::TooCostly(error) => {
+                let reason = Reason::new(ReasonCode::ReceiptFamilyUnknown)
                     .message("The receipt has numbers that cost more to read than is spent on one.");
-                (reason.expected(error.at_most().unwrap_or_default()).at(error.position().unwrap_or_default()), None)
+                (
+                    reason
+                        .expected(error.limit_text().unwrap_or_default())
+                        .at_place(error.position().unwrap_or_default()),
+                    None,
+                )
             }
             // A receipt that is too large has no known defect, so the check is undecided.
-            Unreadable::TooMuch { .. } => {
-                (Reason::new(Code::ReceiptFamilyUnknown).message("The receipt is larger than what is read."), None)
-            }
+            ReceiptParseError::TooMuch { .. } => (
+                Reason::new(ReasonCode::ReceiptFamilyUnknown).message("The receipt is larger than what is read."),
+                None,
+            ),
         };
-        checks.object(ReceiptCheck::Family, reason.observed(error.to_string()), clas);
-        checks.judged()
+        checks.add_objection(ReceiptCheck::Family, reason.observed(error.to_string()), clas);
+        checks.into_judgement()
     }
 
-    fn without_family(families: &[Candidate], signer: Result<&ReceiptSigner, &Reason>) -> ReceiptJudgement {
+    fn without_family(
+        families: &[ReceiptFamilyCandidate],
+        signer: Result<&ReceiptSigner, &Reason>,
+    ) -> ReceiptJudgement {
         let mut checks = Self::default();
         if let (false, Err(reason)) = (families.is_empty(), key_of(signer)) {
-            checks.undecided(ReceiptCheck::Family);
-            checks.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
-            return checks.judged();
+            checks.add_undecided(ReceiptCheck::Family);
+            checks.add_objection(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
+            return checks.into_judgement();
         }
         let slugs: Vec<_> = families.iter().map(|family| family.family().slug()).collect();
         let expected = "the shape of one family, or a signature that is valid in one of them";
-        let reason = Reason::new(Code::ReceiptFamilyUnknown).expected(expected);
+        let reason = Reason::new(ReasonCode::ReceiptFamilyUnknown).expected(expected);
         let observed = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
-        checks.object(ReceiptCheck::Family, reason.observed(observed), None);
-        checks.judged()
+        checks.add_objection(ReceiptCheck::Family, reason.observed(observed), None);
+        checks.into_judgement()
     }
 
-    fn family(&mut self, family: Family) {
+    fn add_family(&mut self, family: ReceiptFamily) {
         let slug = Some(family.slug().to_owned());
-        self.rows.push(Row { expected: slug.clone(), observed: slug, ..Row::new(ReceiptCheck::Family, Status::Pass) });
+        self.rows.push(ReceiptCheckResult {
+            expected: slug.clone(),
+            observed: slug,
+            ..ReceiptCheckResult::new(ReceiptCheck::Family, StepStatus::Pass)
+        });
     }
 
-    fn without_form(&mut self, error: &NoForm, root: &str) {
+    fn add_canonical_form_error(&mut self, error: &CanonicalJsonError, root: &str) {
         let (code, place) = match error {
-            NoForm::Number(place) => (Code::ReceiptSchemaInvalid, place),
-            NoForm::MemberOrder(place) => (Code::ReceiptFamilyUnknown, place),
+            CanonicalJsonError::Number(place) => (ReasonCode::ReceiptSchemaInvalid, place),
+            CanonicalJsonError::MemberOrder(place) => (ReasonCode::ReceiptFamilyUnknown, place),
         };
-        let reason = Reason::new(code).observed(error.to_string()).at(clipped(&format!("{root}{place}")));
-        self.object(ReceiptCheck::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
+        let reason = Reason::new(code).observed(error.to_string()).at_place(clipped(&format!("{root}{place}")));
+        self.add_objection(ReceiptCheck::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
     }
 
-    fn without_parts(&mut self, error: &NoSignedParts) {
-        let reason = Reason::new(error.code).observed(error.why).at(error.place.as_str());
+    fn add_parts_error(&mut self, error: &ReceiptPartsError) {
+        let reason = Reason::new(error.code).observed(error.why).at_place(error.place.as_str());
         match error.code {
-            Code::ReceiptFamilyUnknown => self.object(ReceiptCheck::Family, reason, None),
-            _ => self.object(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID")),
+            ReasonCode::ReceiptFamilyUnknown => self.add_objection(ReceiptCheck::Family, reason, None),
+            _ => self.add_objection(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID")),
         }
     }
 
-    fn signed(&mut self, canonical: &CanonicalReceipt, known: &ReceiptKnowledge<'_>) {
-        self.schema(&canonical.parts, known.schema);
+    fn check_signed_content(&mut self, canonical: &CanonicalReceipt, known: &ReceiptKnowledge<'_>) {
+        self.check_schema(&canonical.parts, known.schema);
         if canonical.parts.names_its_form() || canonical.is_signed_by(known.signer) {
-            self.hash(canonical);
-            self.signature(canonical, known.signer);
+            self.check_hash(canonical);
+            self.check_signature(canonical, known.signer);
         } else {
             // Digest and signature may cover an unknown canonical form. The row of the canonical form reports that.
-            self.undecided(ReceiptCheck::Hash);
-            self.undecided(ReceiptCheck::Signature);
+            self.add_undecided(ReceiptCheck::Hash);
+            self.add_undecided(ReceiptCheck::Signature);
         }
-        self.key(&canonical.parts, known.signer);
-        self.canonical(&canonical.parts);
-        self.signer(&canonical.parts, known.signer);
+        self.check_key(&canonical.parts, known.signer);
+        self.check_canonical_form(&canonical.parts);
+        self.check_signer(&canonical.parts, known.signer);
         match known.agent {
-            Some(agent) => self.agent(&canonical.parts, agent, known.signer.ok()),
-            None => self.undecided(ReceiptCheck::Agent),
+            Some(agent) => self.check_agent(&canonical.parts, agent, known.signer.ok()),
+            None => self.add_undecided(ReceiptCheck::Agent),
         }
-        self.time(&canonical.parts, known);
-        self.request(canonical, known.request);
+        self.check_time(&canonical.parts, known);
+        self.check_request(canonical, known.request);
         match known.bought {
-            Some(bought) => self.decision(&canonical.parts, known, bought),
-            None => self.skip(ReceiptCheck::Decision),
+            Some(bought) => self.check_decision(&canonical.parts, known, bought),
+            None => self.add_skip(ReceiptCheck::Decision),
         }
     }
 
     /// Checks that the decision is about this agent and the called verb. CommandLayer's receipts do not describe the
     /// payment.
-    fn decision(&mut self, parts: &SignedParts, known: &ReceiptKnowledge<'_>, bought: &Bought) {
-        let Some(agent) = known.agent else { return self.undecided(ReceiptCheck::Decision) };
-        let asked = known.request.into_iter().flat_map(|request| verbs(request.content(), Envelope::OfSchemas, agent));
-        let asked = asked.map(|claim| claim.below("request: "));
+    fn check_decision(&mut self, parts: &ReceiptParts, known: &ReceiptKnowledge<'_>, bought: &PurchaseFacts) {
+        let Some(agent) = known.agent else { return self.add_undecided(ReceiptCheck::Decision) };
+        let asked = known
+            .request
+            .into_iter()
+            .flat_map(|request| stated_verbs(request.content(), X402EnvelopeDefinition::OfSchemas, agent));
+        let asked = asked.map(|claim| claim.with_root("request: "));
         let mut called = signed_verbs(parts, agent).chain(asked);
         let other = called.find(|claim| claim.value.as_deref() != Some(bought.verb.as_str()));
-        match (decided_about(agent, bought), other.filter(|_| !clresolve_core::mutant!("decisions-about-any-verb"))) {
-            (Err(reason), _) => self.object(ReceiptCheck::Decision, *reason, None),
+        match (
+            check_decision_agent(agent, bought),
+            other.filter(|_| !clresolve_core::mutant!("decisions-about-any-verb")),
+        ) {
+            (Err(reason), _) => self.add_objection(ReceiptCheck::Decision, *reason, None),
             (Ok(_), Some(claim)) => {
-                self.object(ReceiptCheck::Decision, differs(Code::ReceiptRequestMismatch, &bought.verb, &claim), None);
+                self.add_objection(
+                    ReceiptCheck::Decision,
+                    mismatch_reason(ReasonCode::ReceiptRequestMismatch, &bought.verb, &claim),
+                    None,
+                );
             }
             (Ok(row), None) => self.rows.push(row),
         }
     }
 
     /// PC-7 and CL-63, for the families whose receipts follow the published schemas.
-    fn schema(&mut self, parts: &SignedParts, bound: Option<BoundReceipt<'_>>) {
-        if !parts.family.is_of_schemas() {
-            return self.skip(ReceiptCheck::Schema);
+    fn check_schema(&mut self, parts: &ReceiptParts, bound: Option<BoundReceiptSchema<'_>>) {
+        if !parts.family.follows_published_schemas() {
+            return self.add_skip(ReceiptCheck::Schema);
         }
         let content = &parts.content;
         let has_text = |path: &[&str]| content.text_at(path).is_some();
@@ -401,164 +442,184 @@ impl Checks {
                 "/status",
                 "success, error or delegated",
             ),
-            (status == Some("success") && !content.get("result").is_some_and(Node::is_object), "/result", "an object"),
-            (status == Some("error") && !content.get("error").is_some_and(Node::is_object), "/error", "an object"),
+            (
+                status == Some("success") && !content.get("result").is_some_and(JsonNode::is_object),
+                "/result",
+                "an object",
+            ),
+            (status == Some("error") && !content.get("error").is_some_and(JsonNode::is_object), "/error", "an object"),
         ];
         match missing.into_iter().find(|(is_missing, ..)| *is_missing) {
-            None => self.bound_schema(parts, bound),
+            None => self.check_bound_schema(parts, bound),
             Some((_, place, expected)) => {
-                let reason = Reason::new(Code::ReceiptSchemaInvalid).requirement("PC-7").expected(expected);
-                let reason = reason.at(format!("{}{place}", parts.root));
-                self.object(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
+                let reason = Reason::new(ReasonCode::ReceiptSchemaInvalid).requirement("PC-7").expected(expected);
+                let reason = reason.at_place(format!("{}{place}", parts.root));
+                self.add_objection(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
             }
         }
     }
 
     /// CL-63: validates the signed content against the schema that the agent's card binds for the verb. Unsigned
     /// members are excluded.
-    fn bound_schema(&mut self, parts: &SignedParts, bound: Option<BoundReceipt<'_>>) {
+    fn check_bound_schema(&mut self, parts: &ReceiptParts, bound: Option<BoundReceiptSchema<'_>>) {
         let verb = parts.content.text_at(&["x402", "verb"]);
-        let Some(BoundReceipt { schema, .. }) = bound.filter(|bound| verb == Some(bound.verb)) else {
-            return self.rows.push(Row::new(ReceiptCheck::Schema, Status::Pass));
+        let Some(BoundReceiptSchema { schema, .. }) = bound.filter(|bound| verb == Some(bound.verb)) else {
+            return self.rows.push(ReceiptCheckResult::new(ReceiptCheck::Schema, StepStatus::Pass));
         };
         let schema = match schema {
             Ok(schema) => schema,
-            Err(reasons) => return self.no_schema(reasons),
+            Err(reasons) => return self.add_unknown_schema(reasons),
         };
-        self.bound = Some(schema.name().clone());
-        let id = schema.name().id.as_str();
+        self.bound = Some(schema.identity().clone());
+        let id = schema.identity().id.as_str();
         let content = parts.content.to_value();
         let mut violations =
             schema.every_violation(&content).filter(|_| !clresolve_core::mutant!("receipts-of-any-schema"));
         match violations.next() {
             None => {
-                let row = Row::new(ReceiptCheck::Schema, Status::Pass);
-                self.rows.push(Row { expected: Some(id.to_owned()), observed: Some("valid".to_owned()), ..row });
+                let row = ReceiptCheckResult::new(ReceiptCheck::Schema, StepStatus::Pass);
+                self.rows.push(ReceiptCheckResult {
+                    expected: Some(id.to_owned()),
+                    observed: Some("valid".to_owned()),
+                    ..row
+                });
             }
             Some(violation) => {
-                let reason = Reason::new(Code::ReceiptSchemaInvalid)
+                let reason = Reason::new(ReasonCode::ReceiptSchemaInvalid)
                     .message("The receipt is not what its bound schema demands.");
                 let reason = reason.expected(id).observed(violation.detail);
-                let reason = reason.at(format!("{}{}", parts.root, violation.pointer));
-                self.object(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
+                let reason = reason.at_place(format!("{}{}", parts.root, violation.pointer));
+                self.add_objection(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
             }
         }
     }
 
     /// Adds every reason why the schema is unknown, and a row with the worst of them.
-    fn no_schema(&mut self, reasons: &[Reason]) {
+    fn add_unknown_schema(&mut self, reasons: &[Reason]) {
         let mut reasons = reasons.to_vec();
         reason::sort(&mut reasons);
         let mut reasons = reasons.into_iter();
-        let worst =
-            reasons.next().unwrap_or_else(|| Reason::new(Code::SchemaUnavailable).observed("the cause is unknown"));
-        self.object(ReceiptCheck::Schema, worst, None);
+        let worst = reasons
+            .next()
+            .unwrap_or_else(|| Reason::new(ReasonCode::SchemaUnavailable).observed("the cause is unknown"));
+        self.add_objection(ReceiptCheck::Schema, worst, None);
         self.reasons.extend(reasons);
     }
 
-    fn hash(&mut self, canonical: &CanonicalReceipt) {
-        let Some(claim) = &canonical.parts.hash else { return self.skip(ReceiptCheck::Hash) };
+    fn check_hash(&mut self, canonical: &CanonicalReceipt) {
+        let Some(claim) = &canonical.parts.hash else { return self.add_skip(ReceiptCheck::Hash) };
         if canonical.states_its_digest() {
-            return self.pass(ReceiptCheck::Hash, &canonical.digest.hex(), claim);
+            return self.add_pass(ReceiptCheck::Hash, &canonical.digest.hex(), claim);
         }
-        let reason = differs(Code::ReceiptHashMismatch, &canonical.digest.hex(), claim);
-        self.object(ReceiptCheck::Hash, reason, Some("ERR_HASH_MISMATCH"));
+        let reason = mismatch_reason(ReasonCode::ReceiptHashMismatch, &canonical.digest.hex(), claim);
+        self.add_objection(ReceiptCheck::Hash, reason, Some("ERR_HASH_MISMATCH"));
     }
 
-    fn signature(&mut self, canonical: &CanonicalReceipt, signer: Result<&ReceiptSigner, &Reason>) {
-        let SignedParts { algorithms, signature, .. } = &canonical.parts;
+    fn check_signature(&mut self, canonical: &CanonicalReceipt, signer: Result<&ReceiptSigner, &Reason>) {
+        let ReceiptParts { algorithms, signature, .. } = &canonical.parts;
         for (claim, expected) in algorithms {
             if !claim.names_algorithm(expected) {
                 let reason = match claim.value.as_deref() {
-                    Some("none") => differs(Code::ReceiptSignatureInvalid, expected, claim),
-                    _ => differs(Code::ReceiptFamilyUnknown, expected, claim).message(UNCHECKED_ALGORITHM),
+                    Some("none") => mismatch_reason(ReasonCode::ReceiptSignatureInvalid, expected, claim),
+                    _ => {
+                        mismatch_reason(ReasonCode::ReceiptFamilyUnknown, expected, claim).message(UNCHECKED_ALGORITHM)
+                    }
                 };
-                return self.object(ReceiptCheck::Signature, reason, Some("ERR_UNSUPPORTED_ALGORITHM"));
+                return self.add_objection(ReceiptCheck::Signature, reason, Some("ERR_UNSUPPORTED_ALGORITHM"));
             }
         }
         if let Err(reason) = key_of(signer) {
-            return self.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
+            return self.add_objection(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
         }
         if canonical.is_signed_by(signer) || clresolve_core::mutant!("anybody-signs-receipts") {
-            return self.pass(ReceiptCheck::Signature, SIGNED, signature);
+            return self.add_pass(ReceiptCheck::Signature, SIGNED, signature);
         }
         let (reason, clas) = if canonical.is_signed_otherwise_by(signer) {
-            (Reason::new(Code::ReceiptFamilyUnknown).message(SIGNED_OTHERWISE), None)
+            (Reason::new(ReasonCode::ReceiptFamilyUnknown).message(SIGNED_OTHERWISE), None)
         } else {
-            (Reason::new(Code::ReceiptSignatureInvalid), Some("ERR_INVALID_SIGNATURE"))
+            (Reason::new(ReasonCode::ReceiptSignatureInvalid), Some("ERR_INVALID_SIGNATURE"))
         };
         let observed = signature.value.as_deref().unwrap_or_default();
-        let reason = reason.at(signature.place.as_str()).expected(SIGNED).observed(observed);
-        self.object(ReceiptCheck::Signature, reason, clas);
+        let reason = reason.at_place(signature.place.as_str()).expected(SIGNED).observed(observed);
+        self.add_objection(ReceiptCheck::Signature, reason, clas);
     }
 
-    fn key(&mut self, parts: &SignedParts, signer: Result<&ReceiptSigner, &Reason>) {
-        let Ok(ReceiptSigner { kid, .. }) = signer else { return self.undecided(ReceiptCheck::Key) };
-        let Some(first) = parts.kids.first() else { return self.skip(ReceiptCheck::Key) };
+    fn check_key(&mut self, parts: &ReceiptParts, signer: Result<&ReceiptSigner, &Reason>) {
+        let Ok(ReceiptSigner { kid, .. }) = signer else { return self.add_undecided(ReceiptCheck::Key) };
+        let Some(first) = parts.kids.first() else { return self.add_skip(ReceiptCheck::Key) };
         let published = match kid {
             Ok(published) => published,
             Err(reason) => {
-                return self.object(ReceiptCheck::Key, Reason::clone(reason), Some("ERR_ENS_KEY_NOT_FOUND"));
+                return self.add_objection(ReceiptCheck::Key, Reason::clone(reason), Some("ERR_ENS_KEY_NOT_FOUND"));
             }
         };
         let other = parts.kids.iter().find(|claim| claim.value.as_ref() != Some(published));
         match other.filter(|_| !clresolve_core::mutant!("any-key-id-of-a-receipt")) {
-            None => self.pass(ReceiptCheck::Key, published, first),
+            None => self.add_pass(ReceiptCheck::Key, published, first),
             Some(claim) => {
-                self.object(ReceiptCheck::Key, differs(Code::ReceiptKeyMismatch, published, claim), None);
+                self.add_objection(
+                    ReceiptCheck::Key,
+                    mismatch_reason(ReasonCode::ReceiptKeyMismatch, published, claim),
+                    None,
+                );
             }
         }
     }
 
-    fn canonical(&mut self, parts: &SignedParts) {
+    fn check_canonical_form(&mut self, parts: &ReceiptParts) {
         let (claim, expected) = &parts.canonical;
         if parts.names_its_form() {
-            return self.pass(ReceiptCheck::Canonical, expected, claim);
+            return self.add_pass(ReceiptCheck::Canonical, expected, claim);
         }
-        let reason = differs(Code::ReceiptFamilyUnknown, expected, claim)
+        let reason = mismatch_reason(ReasonCode::ReceiptFamilyUnknown, expected, claim)
             .message("The receipt states a canonical form that its family does not have.");
-        self.object(ReceiptCheck::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
+        self.add_objection(ReceiptCheck::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
     }
 
-    fn signer(&mut self, parts: &SignedParts, signer: Result<&ReceiptSigner, &Reason>) {
-        let Ok(ReceiptSigner { name, .. }) = signer else { return self.undecided(ReceiptCheck::Signer) };
+    fn check_signer(&mut self, parts: &ReceiptParts, signer: Result<&ReceiptSigner, &Reason>) {
+        let Ok(ReceiptSigner { name, .. }) = signer else { return self.add_undecided(ReceiptCheck::Signer) };
         let other = parts.signers.iter().find(|claim| !is_name(claim, name));
         match (other.filter(|_| !clresolve_core::mutant!("receipts-name-their-signer")), parts.signers.first()) {
             (Some(claim), _) => {
-                self.object(ReceiptCheck::Signer, differs(Code::ReceiptSignerMismatch, name.as_str(), claim), None);
+                self.add_objection(
+                    ReceiptCheck::Signer,
+                    mismatch_reason(ReasonCode::ReceiptSignerMismatch, name.as_str(), claim),
+                    None,
+                );
             }
-            (None, Some(first)) => self.pass(ReceiptCheck::Signer, name.as_str(), first),
-            (None, None) => self.skip(ReceiptCheck::Signer),
+            (None, Some(first)) => self.add_pass(ReceiptCheck::Signer, name.as_str(), first),
+            (None, None) => self.add_skip(ReceiptCheck::Signer),
         }
     }
 
     /// Checks that the receipt does not belong to another agent of the same signer. The check passes only if something
     /// was compared.
-    fn agent(&mut self, parts: &SignedParts, agent: &ReceiptAgent, signer: Option<&ReceiptSigner>) {
+    fn check_agent(&mut self, parts: &ReceiptParts, agent: &ReceiptAgent, signer: Option<&ReceiptSigner>) {
         let named = parts.agent.clone().into_iter().chain(agent_names(parts, &agent.name, signer));
-        let named = named.map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
+        let named = named.map(|claim| (ReasonCode::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
         let named: Vec<_> = named.collect();
         let entry = parts.claim(&["x402", "entry"]);
         let own = agent.entry.as_deref().filter(|_| entry.value.is_some());
-        let entry = own.map(|own| (Code::ReceiptRequestMismatch, vec![own], entry));
+        let entry = own.map(|own| (ReasonCode::ReceiptRequestMismatch, vec![own], entry));
         let own: Vec<_> = agent.verbs.iter().map(String::as_str).collect();
         let verbs = signed_verbs(parts, agent).filter(|_| !own.is_empty());
-        let verbs = verbs.map(|claim| (Code::ReceiptRequestMismatch, own.clone(), claim));
+        let verbs = verbs.map(|claim| (ReasonCode::ReceiptRequestMismatch, own.clone(), claim));
         self.is_agent_compared =
             !named.is_empty() || entry.is_some() || clresolve_core::mutant!("a-verb-names-the-agent");
         let compared: Vec<_> = named.into_iter().chain(entry).chain(verbs).collect();
-        let is_other = |own: &[&str], claim: &Claim| !claim.value.as_deref().is_some_and(|value| own.contains(&value));
+        let is_other =
+            |own: &[&str], claim: &ReceiptClaim| !claim.value.as_deref().is_some_and(|value| own.contains(&value));
         let other = compared.iter().find(|(_, own, claim)| is_other(own, claim));
         match (other, compared.first()) {
             (Some((code, own, claim)), _) => {
-                self.object(ReceiptCheck::Agent, differs(*code, &own.join(", "), claim), None)
+                self.add_objection(ReceiptCheck::Agent, mismatch_reason(*code, &own.join(", "), claim), None)
             }
-            (None, Some((_, own, claim))) => self.pass(ReceiptCheck::Agent, &own.join(", "), claim),
-            (None, None) => self.skip(ReceiptCheck::Agent),
+            (None, Some((_, own, claim))) => self.add_pass(ReceiptCheck::Agent, &own.join(", "), claim),
+            (None, None) => self.add_skip(ReceiptCheck::Agent),
         }
     }
 
-    fn time(&mut self, parts: &SignedParts, known: &ReceiptKnowledge<'_>) {
+    fn check_time(&mut self, parts: &ReceiptParts, known: &ReceiptKnowledge<'_>) {
         const MOMENTS: [&[&str]; 7] = [
             &["ts"],
             &["execution", "started_at"],
@@ -569,86 +630,97 @@ impl Checks {
             &["action", "completed_at"],
         ];
         let latest = known.now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
-        let mut last: Option<(Timestamp, Claim)> = None;
-        for path in MOMENTS.into_iter().filter(|path| parts.content.at(path).is_some()) {
+        let mut last: Option<(Timestamp, ReceiptClaim)> = None;
+        for path in MOMENTS.into_iter().filter(|path| parts.content.get_path(path).is_some()) {
             let claim = parts.claim(path);
-            let Some(moment) = claim.value.as_deref().and_then(instant) else {
-                let reason = differs(Code::ReceiptTimeImplausible, "an RFC 3339 time", &claim);
-                return self.object(ReceiptCheck::Time, reason, None);
+            let Some(moment) = claim.value.as_deref().and_then(parse_instant) else {
+                let reason = mismatch_reason(ReasonCode::ReceiptTimeImplausible, "an RFC 3339 time", &claim);
+                return self.add_objection(ReceiptCheck::Time, reason, None);
             };
             if moment > latest && !clresolve_core::mutant!("receipts-of-tomorrow") {
-                let reason = differs(Code::ReceiptTimeImplausible, &format!("no later than {latest}"), &claim);
-                return self.object(ReceiptCheck::Time, reason, None);
+                let reason =
+                    mismatch_reason(ReasonCode::ReceiptTimeImplausible, &format!("no later than {latest}"), &claim);
+                return self.add_objection(ReceiptCheck::Time, reason, None);
             }
-            let began = parts.content.text_at(&[path[0], "started_at"]).and_then(instant);
+            let began = parts.content.text_at(&[path[0], "started_at"]).and_then(parse_instant);
             if let Some(began) = began
                 && path.ends_with(&["completed_at"])
                 && moment < began
             {
-                let reason = differs(Code::ReceiptTimeImplausible, &format!("no earlier than {began}"), &claim);
-                return self.object(ReceiptCheck::Time, reason, None);
+                let reason =
+                    mismatch_reason(ReasonCode::ReceiptTimeImplausible, &format!("no earlier than {began}"), &claim);
+                return self.add_objection(ReceiptCheck::Time, reason, None);
             }
             if last.as_ref().is_none_or(|(last, _)| *last <= moment) {
                 last = Some((moment, claim));
             }
         }
-        let Some((moment, claim)) = last else { return self.skip(ReceiptCheck::Time) };
+        let Some((moment, claim)) = last else { return self.add_skip(ReceiptCheck::Time) };
         // Activity may begin before the purchase, so the latest time in the receipt is compared.
-        match known.first().filter(|first| moment < *first) {
-            Some(first) => self.is_older(first, &claim),
-            None => self.pass(ReceiptCheck::Time, &format!("no later than {latest}"), &claim),
+        match known.earliest_receipt_time().filter(|first| moment < *first) {
+            Some(first) => self.add_older_than_purchase(first, &claim),
+            None => self.add_pass(ReceiptCheck::Time, &format!("no later than {latest}"), &claim),
         }
     }
 
     /// Reports a receipt from before the purchase.
-    fn is_older(&mut self, first: Timestamp, claim: &Claim) {
-        let reason = differs(Code::ReceiptTimeImplausible, &format!("no earlier than {first}"), claim);
-        self.object(ReceiptCheck::Time, reason.message("The receipt was signed before the purchase."), None);
+    fn add_older_than_purchase(&mut self, first: Timestamp, claim: &ReceiptClaim) {
+        let reason = mismatch_reason(ReasonCode::ReceiptTimeImplausible, &format!("no earlier than {first}"), claim);
+        self.add_objection(ReceiptCheck::Time, reason.message("The receipt was signed before the purchase."), None);
     }
 
-    fn request(&mut self, canonical: &CanonicalReceipt, request: Option<&Request>) {
-        let Some(request) = request else { return self.skip(ReceiptCheck::Request) };
+    fn check_request(&mut self, canonical: &CanonicalReceipt, request: Option<&AgentRequest>) {
+        let Some(request) = request else { return self.add_skip(ReceiptCheck::Request) };
         let root = canonical.parts.root;
-        match echo::of(&canonical.parts.content, request.content()) {
-            Ok(Echo { asked, claim, tie }) => {
+        match echo::find_echo(&canonical.parts.content, request.content()) {
+            Ok(RequestEcho { asked, claim, tie }) => {
                 self.tie = Some(tie);
-                self.is_id_unchecked = tie != Tie::RequestId && echo::is_identified(request.content());
-                self.pass(ReceiptCheck::Request, &asked, &claim.below(root));
+                self.is_id_unchecked =
+                    tie != RequestMatchStrength::RequestId && echo::has_request_id(request.content());
+                self.add_pass(ReceiptCheck::Request, &asked, &claim.with_root(root));
             }
             Err(reason) => {
                 let place = reason.place.as_ref().map(|place| format!("{root}{place}"));
-                self.object(ReceiptCheck::Request, Reason { place, ..*reason }, None);
+                self.add_objection(ReceiptCheck::Request, Reason { place, ..*reason }, None);
             }
         }
     }
 
     /// Marks a check as undecided without a reason of its own. The signature's row reports the cause.
-    fn undecided(&mut self, check: ReceiptCheck) {
-        self.rows.push(Row::new(check, Status::Unknown));
+    fn add_undecided(&mut self, check: ReceiptCheck) {
+        self.rows.push(ReceiptCheckResult::new(check, StepStatus::Unknown));
     }
 }
 
 /// The names in the signed content, besides the family's own place, that may identify the agent, in normal form: the
 /// asked one, and every other below `.eth`. Published runtimes also write the signer's name there. Other words with a
 /// dot, such as `node.js`, are not names of agents.
-fn agent_names(parts: &SignedParts, asked: &EnsName, signer: Option<&ReceiptSigner>) -> impl Iterator<Item = Claim> {
+fn agent_names(
+    parts: &ReceiptParts,
+    asked: &EnsName,
+    signer: Option<&ReceiptSigner>,
+) -> impl Iterator<Item = ReceiptClaim> {
     const PLACES: [&[&str]; 4] = [&["agent"], &["agent", "ens"], &["agent_name"], &["ens_name"]];
     PLACES.into_iter().filter_map(move |path| {
         let claim = parts.claim(path);
         let name = EnsName::parse(claim.value.as_deref()?).ok()?;
         let is_other = || name.as_str().ends_with(".eth") && signer.is_none_or(|signer| signer.name != name);
-        (name == *asked || is_other()).then(|| Claim { value: Some(name.as_str().to_owned()), ..claim })
+        (name == *asked || is_other()).then(|| ReceiptClaim { value: Some(name.as_str().to_owned()), ..claim })
     })
 }
 
-fn signed_verbs(parts: &SignedParts, agent: &ReceiptAgent) -> impl Iterator<Item = Claim> {
-    let envelope = if parts.family.is_of_schemas() { Envelope::OfSchemas } else { Envelope::Own };
-    verbs(&parts.content, envelope, agent).into_iter().map(|claim| claim.below(parts.root))
+fn signed_verbs(parts: &ReceiptParts, agent: &ReceiptAgent) -> impl Iterator<Item = ReceiptClaim> {
+    let envelope = if parts.family.follows_published_schemas() {
+        X402EnvelopeDefinition::OfSchemas
+    } else {
+        X402EnvelopeDefinition::Own
+    };
+    stated_verbs(&parts.content, envelope, agent).into_iter().map(|claim| claim.with_root(parts.root))
 }
 
 /// Whose definition of `x402` applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Envelope {
+enum X402EnvelopeDefinition {
     /// CommandLayer's schemas, which define a member for the verb.
     OfSchemas,
     /// The signer's own definition.
@@ -657,10 +729,11 @@ enum Envelope {
 
 /// What a receipt or a request states about the called verb. Outside the schemas' member, a word counts only if it is a
 /// verb of CommandLayer or of the agent, because a signer may use its own words.
-fn verbs(content: &Node, envelope: Envelope, agent: &ReceiptAgent) -> Vec<Claim> {
+fn stated_verbs(content: &JsonNode, envelope: X402EnvelopeDefinition, agent: &ReceiptAgent) -> Vec<ReceiptClaim> {
     let is_known = |word: &str| VERBS.contains(&word) || agent.verbs.iter().any(|own| own == word);
-    let is_verb = |place: &str, word: &str| is_known(word) || (envelope == Envelope::OfSchemas && place == VERB[0]);
-    let stated = VERB.map(|place| (place, stated_at(content, place)));
+    let is_verb =
+        |place: &str, word: &str| is_known(word) || (envelope == X402EnvelopeDefinition::OfSchemas && place == VERB[0]);
+    let stated = VERB.map(|place| (place, claim_at_pointer(content, place)));
     let named =
         stated.into_iter().filter(|(place, claim)| claim.value.as_deref().is_some_and(|word| is_verb(place, word)));
     named.map(|(_, claim)| claim).collect()
@@ -670,28 +743,36 @@ fn verbs(content: &Node, envelope: Envelope, agent: &ReceiptAgent) -> Vec<Claim>
 ///
 /// # Errors
 /// `receipt-request-mismatch` if the decision is about another agent.
-fn decided_about(agent: &ReceiptAgent, bought: &Bought) -> Result<Row, Box<Reason>> {
+fn check_decision_agent(agent: &ReceiptAgent, bought: &PurchaseFacts) -> Result<ReceiptCheckResult, Box<Reason>> {
     let (name, place) = (agent.name.as_str(), "decision: /name");
     if bought.name != name {
-        let reason = Reason::new(Code::ReceiptRequestMismatch).expected(name).observed(bought.name.as_str()).at(place);
+        let reason = Reason::new(ReasonCode::ReceiptRequestMismatch)
+            .expected(name)
+            .observed(bought.name.as_str())
+            .at_place(place);
         return Err(Box::new(reason));
     }
     let (expected, observed) = (Some(name.to_owned()), Some(bought.name.clone()));
-    Ok(Row { expected, observed, place: Some(place.to_owned()), ..Row::new(ReceiptCheck::Decision, Status::Pass) })
+    Ok(ReceiptCheckResult {
+        expected,
+        observed,
+        place: Some(place.to_owned()),
+        ..ReceiptCheckResult::new(ReceiptCheck::Decision, StepStatus::Pass)
+    })
 }
 
-fn differs(code: Code, expected: &str, claim: &Claim) -> Reason {
+fn mismatch_reason(code: ReasonCode, expected: &str, claim: &ReceiptClaim) -> Reason {
     let observed = claim.value.as_deref().unwrap_or("nothing");
-    Reason::new(code).expected(expected).observed(observed).at(claim.place.as_str())
+    Reason::new(code).expected(expected).observed(observed).at_place(claim.place.as_str())
 }
 
 /// Compares byte for byte, so that a receipt's signer has one spelling.
-fn is_name(claim: &Claim, name: &EnsName) -> bool {
+fn is_name(claim: &ReceiptClaim, name: &EnsName) -> bool {
     claim.value.as_deref() == Some(name.as_str())
 }
 
 fn clipped(text: &str) -> String {
-    clresolve_core::text::clipped(text, reason::MAX_VALUE_BYTES)
+    clresolve_core::text::truncate_bytes(text, reason::MAX_VALUE_BYTES)
 }
 
 #[cfg(test)]

@@ -8,39 +8,39 @@ use clresolve_payment::signed::MAX_HEADER_BYTES;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::receipt::canonical::{MemberOrder, form};
-use crate::receipt::json::{MAX_BYTES, Node, Unreadable, parse};
+use crate::receipt::canonical::{JsonMemberOrder, canonical_bytes};
+use crate::receipt::json::{JsonNode, MAX_BYTES, ReceiptParseError, parse};
 
 /// Maximum size of a question in JSON, in bytes: a receipt, a request, the documents of the purchase, and the name.
 pub const MAX_QUESTION_BYTES: usize = 2 * MAX_BYTES + MAX_DECISION_BYTES + 2 * MAX_HEADER_BYTES + 4096;
 
 /// A receipt, and the agent that is said to have issued it.
 #[derive(Clone, Debug)]
-pub struct ReceiptQuestion {
+pub struct ReceiptVerificationRequest {
     /// The agent's name as typed.
     pub name: String,
     /// The receipt's bytes as received.
     pub receipt: Vec<u8>,
     /// The request that the receipt is said to answer.
-    pub request: Option<Request>,
+    pub request: Option<AgentRequest>,
     /// The documents of the purchase.
     pub purchase: Purchase,
 }
 
 /// A request that was sent to an agent.
 #[derive(Clone, Debug)]
-pub struct Request {
-    content: Node,
+pub struct AgentRequest {
+    content: JsonNode,
     sha256: Digest,
 }
 
-impl Request {
+impl AgentRequest {
     /// Parses a request: one strict JSON object within the limits of a receipt.
     ///
     /// # Errors
-    /// [`Unreadable`] if it is none.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Unreadable> {
-        Ok(Self { content: parse(bytes)?, sha256: Digest::of(bytes) })
+    /// [`ReceiptParseError`] if it is none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ReceiptParseError> {
+        Ok(Self { content: parse(bytes)?, sha256: Digest::compute(bytes) })
     }
 
     /// SHA-256 of the request's bytes.
@@ -49,11 +49,11 @@ impl Request {
     }
 
     /// SHA-256 of the request's canonical form; of its bytes if parsers would read a number differently.
-    pub(crate) fn meaning(&self) -> Digest {
-        form(&self.content, MemberOrder::Sorted).map_or(self.sha256, |bytes| Digest::of(&bytes))
+    pub(crate) fn canonical_digest(&self) -> Digest {
+        canonical_bytes(&self.content, JsonMemberOrder::Sorted).map_or(self.sha256, |bytes| Digest::compute(&bytes))
     }
 
-    pub(crate) const fn content(&self) -> &Node {
+    pub(crate) const fn content(&self) -> &JsonNode {
         &self.content
     }
 }
@@ -69,11 +69,11 @@ impl Request {
     ]))
 )]
 #[serde(deny_unknown_fields)]
-struct Body<'a> {
+struct ReceiptVerificationBody<'a> {
     /// The agent's ENS name.
     name: String,
     /// The receipt as received, if it is JSON.
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_present")]
     receipt: Option<&'a RawValue>,
     /// The receipt as received, as text; it need not be JSON.
     receipt_text: Option<String>,
@@ -92,19 +92,19 @@ struct Body<'a> {
 }
 
 /// Any value, including `null`, which an agent may send as its receipt.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-impl ReceiptQuestion {
+impl ReceiptVerificationRequest {
     /// Parses a question: `{"name", "receipt" or "receipt_text", "request"?, "decision"?, "payment"?, "settlement"?}`.
     /// Use `receipt_text` if the agent's receipt is not JSON.
     ///
     /// # Errors
     /// A message that describes the defect of the question. Any receipt is accepted, however broken.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        let body: Body<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
-        let request = body.request.map(|raw| Request::from_bytes(raw.get().as_bytes())).transpose();
+        let body: ReceiptVerificationBody<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
+        let request = body.request.map(|raw| AgentRequest::from_bytes(raw.get().as_bytes())).transpose();
         let receipt = match (body.receipt, body.receipt_text) {
             (Some(raw), None) => raw.get().as_bytes().to_vec(),
             (None, Some(text)) => text.into_bytes(),
@@ -125,7 +125,7 @@ impl ReceiptQuestion {
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn schema() -> serde_json::Value {
-        clresolve_core::schema::read_as::<Body<'_>>()
+        clresolve_core::schema::deserialize_schema::<ReceiptVerificationBody<'_>>()
     }
 }
 
@@ -136,14 +136,15 @@ mod tests {
     #[test]
     fn the_bytes_of_a_receipt_are_kept() {
         let receipt = r#"{"a": 1.0, "a":1}"#;
-        let question = ReceiptQuestion::from_json(format!(r#"{{"name":"a.eth","receipt":{receipt}}}"#).as_bytes());
+        let question =
+            ReceiptVerificationRequest::from_json(format!(r#"{{"name":"a.eth","receipt":{receipt}}}"#).as_bytes());
         assert_eq!(question.expect("a question").receipt, receipt.as_bytes());
     }
 
     #[test]
     fn what_an_agent_sent_may_be_no_json() {
         for (sent, member) in [("null", r#""receipt":null"#), ("{\"a\": oops", r#""receipt_text":"{\"a\": oops""#)] {
-            let question = ReceiptQuestion::from_json(format!(r#"{{"name":"a.eth",{member}}}"#).as_bytes());
+            let question = ReceiptVerificationRequest::from_json(format!(r#"{{"name":"a.eth",{member}}}"#).as_bytes());
             assert_eq!(question.expect("a question").receipt, sent.as_bytes());
         }
     }
@@ -165,7 +166,7 @@ mod tests {
             r#"{"name":"a.eth","receipt":{},"settlement":{}}"#,
             r#"{"name":"a.eth","receipt":{},"request":{"a":1,"a":2}}"#,
         ] {
-            assert!(ReceiptQuestion::from_json(body.as_bytes()).is_err(), "{body}");
+            assert!(ReceiptVerificationRequest::from_json(body.as_bytes()).is_err(), "{body}");
         }
     }
 }

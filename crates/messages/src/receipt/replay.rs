@@ -2,13 +2,13 @@
 
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 
-use crate::receipt::judge::{ReceiptCheck, ReceiptJudgement, ReceiptKnowledge, Row, Status};
+use crate::receipt::judge::{ReceiptCheck, ReceiptCheckResult, ReceiptJudgement, ReceiptKnowledge, StepStatus};
 
 /// Key under which a receipt is stored. It does not change if unsigned parts of the text change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct ReceiptReplayKey {
     /// The signer's name.
     pub signer: EnsName,
     /// SHA-256 over the signing key and the signed content.
@@ -19,7 +19,7 @@ pub struct Mark {
 
 /// What the history contains about a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplayStatus {
+pub enum ReceiptReplayStatus {
     /// The receipt was unknown and is now stored.
     First,
     /// The receipt was shown before for the same request and purchase.
@@ -28,10 +28,10 @@ pub enum ReplayStatus {
     Elsewhere,
 }
 
-impl Mark {
+impl ReceiptReplayKey {
     /// The key of a receipt that was shown for a request or purchase; `None` otherwise. Verify the receipt before
     /// storing it, so that forgeries by third parties do not fill the history.
-    pub fn of(judgement: &ReceiptJudgement, known: &ReceiptKnowledge<'_>) -> Option<Self> {
+    pub fn from_judgement(judgement: &ReceiptJudgement, known: &ReceiptKnowledge<'_>) -> Option<Self> {
         let (occasion, signed) = (judgement.occasion?, judgement.canonical_sha256?);
         let (signer, key) = if judgement.is_by_address {
             (&known.agent?.name, "addr")
@@ -39,29 +39,35 @@ impl Mark {
             let signer = known.signer.ok()?;
             (&signer.name, signer.key.as_ref().ok()?.id())
         };
-        Some(Self { signer: signer.clone(), receipt: Digest::of(format!("{key} {signed}").as_bytes()), occasion })
+        Some(Self { signer: signer.clone(), receipt: Digest::compute(format!("{key} {signed}").as_bytes()), occasion })
     }
 }
 
 /// The row of the replay check, and the reason if it did not pass. If the history is unavailable, the check is
 /// undecided.
-pub(crate) fn row(seen: Result<ReplayStatus, String>) -> (Row, Option<Reason>) {
+pub(crate) fn replay_check(seen: Result<ReceiptReplayStatus, String>) -> (ReceiptCheckResult, Option<Reason>) {
     let reason = match seen {
-        Ok(ReplayStatus::First | ReplayStatus::Again) => {
-            let observed = if seen == Ok(ReplayStatus::First) { "never" } else { "for the same" };
-            return (Row { observed: Some(observed.to_owned()), ..Row::new(ReceiptCheck::Replay, Status::Pass) }, None);
+        Ok(ReceiptReplayStatus::First | ReceiptReplayStatus::Again) => {
+            let observed = if seen == Ok(ReceiptReplayStatus::First) { "never" } else { "for the same" };
+            return (
+                ReceiptCheckResult {
+                    observed: Some(observed.to_owned()),
+                    ..ReceiptCheckResult::new(ReceiptCheck::Replay, StepStatus::Pass)
+                },
+                None,
+            );
         }
-        Ok(ReplayStatus::Elsewhere) => Reason::new(Code::ReceiptReplayed).observed("for something else"),
-        Err(cause) => Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptReplayed) }
+        Ok(ReceiptReplayStatus::Elsewhere) => Reason::new(ReasonCode::ReceiptReplayed).observed("for something else"),
+        Err(cause) => Reason { effect: ReasonEffect::Unknown, ..Reason::new(ReasonCode::ReceiptReplayed) }
             .message("Whether the receipt was shown before is not known.")
             .observed(cause),
     };
     let reason = reason.expected("never shown, or for the same");
-    let status = if reason.effect == Effect::Fail { Status::Fail } else { Status::Unknown };
-    let row = Row {
+    let status = if reason.effect == ReasonEffect::Fail { StepStatus::Fail } else { StepStatus::Unknown };
+    let row = ReceiptCheckResult {
         expected: reason.expected.clone(),
         observed: reason.observed.clone(),
-        ..Row::new(ReceiptCheck::Replay, status)
+        ..ReceiptCheckResult::new(ReceiptCheck::Replay, status)
     };
     (row, Some(reason))
 }

@@ -2,12 +2,12 @@
 //! line, HTTP and library.
 
 use clresolve_core::digest::Digest;
-use clresolve_core::finding::Finding;
+use clresolve_core::finding::DocumentFinding;
 use clresolve_core::reason::{self, Reason};
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_core::text::excerpt;
-use clresolve_verdict::schema::bound::{BoundName, CompiledSchema};
-use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest, document_id};
+use clresolve_verdict::schema::bound::{BoundSchema, BoundSchemaIdentity};
+use clresolve_verdict::verdict::{ChainAnchor, ToolVersion, Verdict, canonical_digest, document_id};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub const SCHEMA: &str = "clresolve.request/1";
 
 /// Whether a request may be sent to an agent, and if not, why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RequestCheck {
+pub struct RequestCheckDocument {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
     /// SHA-256 over the RFC 8785 form of the whole document without `id`.
@@ -31,13 +31,13 @@ pub struct RequestCheck {
     /// The verb that the request calls.
     pub verb: String,
     /// Trusted if the request may be sent.
-    pub state: State,
+    pub state: TrustState,
     /// One sentence for a person.
     pub summary: String,
     /// The schema that the request was validated against; absent if no schema is proven.
-    pub bound: Option<BoundName>,
+    pub bound: Option<BoundSchemaIdentity>,
     /// Findings in the request, in the order of its text.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DocumentFinding>,
     /// The codes of findings and reasons, sorted by effect. Includes the verdict's codes if the verdict is not trusted.
     pub codes: Vec<String>,
     /// Defects outside the request, except for the verdict's own reasons.
@@ -47,43 +47,43 @@ pub struct RequestCheck {
     /// `id` of the verdict on the agent.
     pub verdict: String,
     /// The block and resolver from which the agent was read.
-    pub anchor: Option<Anchor>,
+    pub anchor: Option<ChainAnchor>,
     /// Time of the check.
     pub checked_at: Timestamp,
     /// The program that made the document.
-    pub tool: Tool,
+    pub tool: ToolVersion,
 }
 
 /// Inputs to the document besides the judgement.
 #[derive(Clone, Copy, Debug)]
-pub struct RequestSetting<'a> {
+pub struct RequestCheckInputs<'a> {
     /// The verdict on the agent.
     pub verdict: &'a Verdict,
     /// The verb that the request calls.
     pub verb: &'a str,
     /// The schema, or the reasons why no schema is proven. The list is empty if the verdict states the reasons.
-    pub bound: Result<&'a CompiledSchema, &'a [Reason]>,
+    pub bound: Result<&'a BoundSchema, &'a [Reason]>,
     /// Time of the check.
     pub now: Timestamp,
 }
 
-impl RequestCheck {
+impl RequestCheckDocument {
     /// Builds the document. Without a schema there is no judgement, and the request is not trusted. A request to an
     /// untrusted agent is not trusted either.
-    pub fn of(judgement: Option<RequestJudgement>, setting: &RequestSetting<'_>) -> Self {
-        let RequestSetting { verdict, bound, now, .. } = *setting;
+    pub fn from_judgement(judgement: Option<RequestJudgement>, setting: &RequestCheckInputs<'_>) -> Self {
+        let RequestCheckInputs { verdict, bound, now, .. } = *setting;
         let (findings, sha256) = judgement.map(|found| (found.findings, found.sha256)).unzip();
         let findings = findings.unwrap_or_default();
         let reasons = bound.err().unwrap_or_default().to_vec();
         let of_findings = findings.iter().map(|finding| (finding.effect, finding.code));
-        let of_reasons = reasons.iter().chain(verdict.against()).map(|reason| (reason.effect, reason.code));
+        let of_reasons = reasons.iter().chain(verdict.reasons_against()).map(|reason| (reason.effect, reason.code));
         let codes = reason::codes(of_findings.chain(of_reasons));
         let decided = match bound {
-            Ok(_) => State::Trusted,
-            Err(reasons) => State::Indeterminate.and(judge::state(reasons.iter().map(|reason| reason.effect))),
+            Ok(_) => TrustState::Trusted,
+            Err(reasons) => TrustState::Indeterminate.and(judge::state(reasons.iter().map(|reason| reason.effect))),
         };
         let of_request = judge::state(findings.iter().map(|finding| finding.effect));
-        let agent = if clresolve_core::mutant!("requests-to-strangers") { State::Trusted } else { verdict.state };
+        let agent = if clresolve_core::mutant!("requests-to-strangers") { TrustState::Trusted } else { verdict.state };
         let state = agent.and(decided).and(of_request);
         let mut document = Self {
             schema: SCHEMA,
@@ -93,7 +93,7 @@ impl RequestCheck {
             verb: excerpt(setting.verb),
             state,
             summary: summary(state, &findings, &reasons, verdict),
-            bound: bound.ok().map(|bound| bound.name().clone()),
+            bound: bound.ok().map(|bound| bound.identity().clone()),
             findings,
             codes,
             reasons,
@@ -101,14 +101,14 @@ impl RequestCheck {
             verdict: verdict.id.clone(),
             anchor: verdict.anchor.clone(),
             checked_at: now,
-            tool: Tool::default(),
+            tool: ToolVersion::default(),
         };
-        document.conclusion = document.conclude(&verdict.conclusion);
-        document.id = document.identify();
+        document.conclusion = document.compute_conclusion(&verdict.conclusion);
+        document.id = document.compute_id();
         document
     }
 
-    fn conclude(&self, verdict: &str) -> String {
+    fn compute_conclusion(&self, verdict: &str) -> String {
         canonical_digest(&json!({
             "schema": self.schema,
             "name": self.name,
@@ -121,7 +121,7 @@ impl RequestCheck {
         }))
     }
 
-    fn identify(&self) -> String {
+    fn compute_id(&self) -> String {
         document_id(self)
     }
 
@@ -131,14 +131,14 @@ impl RequestCheck {
     }
 }
 
-fn summary(state: State, findings: &[Finding], reasons: &[Reason], verdict: &Verdict) -> String {
-    if verdict.state != State::Trusted {
+fn summary(state: TrustState, findings: &[DocumentFinding], reasons: &[Reason], verdict: &Verdict) -> String {
+    if verdict.state != TrustState::Trusted {
         return verdict.summary.clone();
     }
     let of_findings = findings.iter().map(|finding| (finding.effect, &finding.message));
     let all = reasons.iter().map(|reason| (reason.effect, &reason.message)).chain(of_findings);
     match (state, all.min_by_key(|(effect, _)| *effect)) {
-        (State::Trusted, _) | (_, None) => "The request is what the agent's schema demands.".to_owned(),
+        (TrustState::Trusted, _) | (_, None) => "The request is what the agent's schema demands.".to_owned(),
         (_, Some((_, message))) => message.clone(),
     }
 }

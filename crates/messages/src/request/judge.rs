@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::finding::{self, Finding};
-use clresolve_core::json::locate::Places;
-use clresolve_core::json::{self, JsonError, Limits, number, pointer};
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::state::State;
+use clresolve_core::finding::{self, DocumentFinding};
+use clresolve_core::json::locate::JsonValueSpans;
+use clresolve_core::json::{self, JsonError, JsonLimits, number, pointer};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
 use clresolve_core::text::excerpt;
-use clresolve_verdict::schema::bound::CompiledSchema;
+use clresolve_verdict::schema::bound::BoundSchema;
 use serde_json::Value;
 
 use crate::request::question::MAX_BYTES;
@@ -22,7 +22,7 @@ pub const MAX_FINDINGS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestJudgement {
     /// All findings, in the order of the text.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DocumentFinding>,
     /// SHA-256 of the request's bytes. `None` if the request exceeds the size limit, because a digest of a part would
     /// mislead.
     pub sha256: Option<Digest>,
@@ -30,44 +30,44 @@ pub struct RequestJudgement {
 
 impl RequestJudgement {
     /// The state that follows from the findings.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> TrustState {
         state(self.findings.iter().map(|finding| finding.effect))
     }
 }
 
 /// The state that follows from effects.
-pub(crate) fn state(effects: impl Iterator<Item = Effect>) -> State {
+pub(crate) fn state(effects: impl Iterator<Item = ReasonEffect>) -> TrustState {
     match effects.min() {
-        Some(Effect::Fail) => State::Untrusted,
-        Some(Effect::Unknown) => State::Indeterminate,
-        Some(Effect::Warn) | None => State::Trusted,
+        Some(ReasonEffect::Fail) => TrustState::Untrusted,
+        Some(ReasonEffect::Unknown) => TrustState::Indeterminate,
+        Some(ReasonEffect::Warn) | None => TrustState::Trusted,
     }
 }
 
 /// Judges the bytes of a request. Without a schema, only checks that they are strict JSON.
-pub fn judge(bytes: &[u8], schema: Option<&CompiledSchema>) -> RequestJudgement {
-    let text = finding::text_of(bytes);
-    let mut findings = match json::parse(bytes, Limits::CARD) {
-        Ok(request) => found(&request, text, schema),
-        Err(error) => vec![Finding::refused(unreadable(&error), &error, text)],
+pub fn judge(bytes: &[u8], schema: Option<&BoundSchema>) -> RequestJudgement {
+    let text = finding::utf8_prefix(bytes);
+    let mut findings = match json::parse(bytes, JsonLimits::CARD) {
+        Ok(request) => find_defects(&request, text, schema),
+        Err(error) => vec![DocumentFinding::from_json_error(parse_error_reason(&error), &error, text)],
     };
     finding::sort(&mut findings, text);
-    RequestJudgement { findings, sha256: (bytes.len() <= MAX_BYTES).then(|| Digest::of(bytes)) }
+    RequestJudgement { findings, sha256: (bytes.len() <= MAX_BYTES).then(|| Digest::compute(bytes)) }
 }
 
-fn found(request: &Value, text: &str, schema: Option<&CompiledSchema>) -> Vec<Finding> {
-    let mut reasons = inexact(request, text);
+fn find_defects(request: &Value, text: &str, schema: Option<&BoundSchema>) -> Vec<DocumentFinding> {
+    let mut reasons = inexact_number_reasons(request, text);
     if let Some(schema) = schema {
         reasons.extend(schema.every_violation(request).take(MAX_FINDINGS).map(|violation| {
             let requirement = if is_of_the_envelope(&violation.pointer) { "PC-6" } else { "CL-62" };
-            let reason = Reason::new(Code::RequestSchemaInvalid).requirement(requirement);
-            reason.observed(violation.detail).at(violation.pointer)
+            let reason = Reason::new(ReasonCode::RequestSchemaInvalid).requirement(requirement);
+            reason.observed(violation.detail).at_place(violation.pointer)
         }));
-        if let Some(place) = template::request_id(schema).filter(|place| request.pointer(place).is_none()) {
-            reasons.push(Reason::new(Code::RequestIdMissing).at(place));
+        if let Some(place) = template::request_id_path(schema).filter(|place| request.pointer(place).is_none()) {
+            reasons.push(Reason::new(ReasonCode::RequestIdMissing).at_place(place));
         }
     }
-    finding::placed(reasons, text)
+    finding::locate_findings(reasons, text)
 }
 
 fn is_of_the_envelope(place: &str) -> bool {
@@ -75,17 +75,18 @@ fn is_of_the_envelope(place: &str) -> bool {
 }
 
 /// Numbers that a reader with double precision would change.
-fn inexact(request: &Value, text: &str) -> Vec<Reason> {
+fn inexact_number_reasons(request: &Value, text: &str) -> Vec<Reason> {
     let mut numbers = BTreeSet::new();
     collect(request, &mut String::new(), &mut numbers);
-    let places = Places::of(text, numbers.iter().map(String::as_str));
+    let places = JsonValueSpans::find_all(text, numbers.iter().map(String::as_str));
     let stated = numbers.iter().filter_map(|place| Some((place, &text[places.get(place)?.value.clone()])));
     let others = stated.filter(|(_, numeral)| {
         !number::is_exact(numeral) && !clresolve_core::mutant!("requests-state-numbers-loosely")
     });
     let reason = |(place, numeral): (&String, &str)| {
-        let reason = Reason::new(Code::RequestSchemaInvalid).message("The number is not the same to all readers.");
-        reason.expected("a number that a double represents exactly").observed(excerpt(numeral)).at(place.as_str())
+        let reason =
+            Reason::new(ReasonCode::RequestSchemaInvalid).message("The number is not the same to all readers.");
+        reason.expected("a number that a double represents exactly").observed(excerpt(numeral)).at_place(place.as_str())
     };
     others.take(MAX_FINDINGS).map(reason).collect()
 }
@@ -109,20 +110,22 @@ fn collect(value: &Value, place: &mut String, numbers: &mut BTreeSet<String>) {
 }
 
 /// The reason for bytes that are not a request.
-fn unreadable(error: &JsonError) -> Reason {
+fn parse_error_reason(error: &JsonError) -> Reason {
     let observed = |code| Reason::new(code).observed(excerpt(&error.to_string()));
     match error {
-        JsonError::DuplicateKey { pointer, .. } => observed(Code::RequestDuplicateKey).at(pointer.as_str()),
+        JsonError::DuplicateKey { pointer, .. } => observed(ReasonCode::RequestDuplicateKey).at_place(pointer.as_str()),
         JsonError::TooLarge { limit, .. } => {
-            Reason::new(Code::RequestTooComplex).observed(format!("more than {limit} bytes"))
+            Reason::new(ReasonCode::RequestTooComplex).observed(format!("more than {limit} bytes"))
         }
-        JsonError::TooDeep { .. } => observed(Code::RequestTooComplex),
-        JsonError::TooComplex { .. } => observed(Code::RequestTooComplex).expected(error.at_most().unwrap_or_default()),
+        JsonError::TooDeep { .. } => observed(ReasonCode::RequestTooComplex),
+        JsonError::TooComplex { .. } => {
+            observed(ReasonCode::RequestTooComplex).expected(error.limit_text().unwrap_or_default())
+        }
         JsonError::NotUtf8 { .. }
         | JsonError::ByteOrderMark
         | JsonError::NotJson { .. }
         | JsonError::NotObject { .. } => {
-            observed(Code::RequestSchemaInvalid).message("The request is not one JSON object in UTF-8.")
+            observed(ReasonCode::RequestSchemaInvalid).message("The request is not one JSON object in UTF-8.")
         }
     }
 }

@@ -1,20 +1,20 @@
 //! The input of a request check.
 
-use clresolve_core::json::Limits;
+use clresolve_core::json::JsonLimits;
 use clresolve_core::json::object::from_object;
 use clresolve_core::text::excerpt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Maximum size of a request, in bytes.
-pub const MAX_BYTES: usize = Limits::CARD.bytes;
+pub const MAX_BYTES: usize = JsonLimits::CARD.bytes;
 
 /// Maximum size of a question in JSON, in bytes: a request, plus name and verb.
 pub const MAX_QUESTION_BYTES: usize = MAX_BYTES + 4096;
 
 /// A request and its recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestQuestion {
+pub struct OutgoingAgentRequest {
     /// The agent's name as typed.
     pub name: String,
     /// The verb to call.
@@ -31,7 +31,7 @@ pub struct RequestQuestion {
     schemars(description = "A request that is to be sent to an agent.")
 )]
 #[serde(deny_unknown_fields)]
-struct Body<'a> {
+struct RequestCheckBody<'a> {
     /// The agent's ENS name.
     name: String,
     /// The verb to call.
@@ -41,20 +41,20 @@ struct Body<'a> {
     request: &'a RawValue,
 }
 
-impl RequestQuestion {
+impl OutgoingAgentRequest {
     /// Parses a question: `{"name", "verb", "request"}`.
     ///
     /// # Errors
     /// A message that describes the defect of the question. Any JSON value is accepted as the request.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        let body: Body<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
+        let body: RequestCheckBody<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
         Ok(Self { name: body.name, verb: body.verb, request: body.request.get().as_bytes().to_vec() })
     }
 
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn schema() -> serde_json::Value {
-        clresolve_core::schema::read_as::<Body<'_>>()
+        clresolve_core::schema::deserialize_schema::<RequestCheckBody<'_>>()
     }
 }
 
@@ -65,8 +65,9 @@ mod tests {
     #[test]
     fn the_bytes_of_a_request_are_kept() {
         let request = "{\"a\": 1.0,\n \"a\":1}";
-        let question =
-            RequestQuestion::from_json(format!(r#"{{"name":"a.eth","verb":"sum","request":{request}}}"#).as_bytes());
+        let question = OutgoingAgentRequest::from_json(
+            format!(r#"{{"name":"a.eth","verb":"sum","request":{request}}}"#).as_bytes(),
+        );
         assert_eq!(question.expect("a question").request, request.as_bytes());
     }
 
@@ -81,7 +82,7 @@ mod tests {
             r#"{"name":"a.eth","verb":"sum","request":{},"request":{}}"#,
             r#"{"name":"a.eth","verb":"sum","request":{},"send":true}"#,
         ] {
-            assert!(RequestQuestion::from_json(body.as_bytes()).is_err(), "{body}");
+            assert!(OutgoingAgentRequest::from_json(body.as_bytes()).is_err(), "{body}");
         }
     }
 }

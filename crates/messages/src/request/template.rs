@@ -5,8 +5,8 @@ mod pattern;
 
 use clresolve_core::call::REQUEST_ID;
 use clresolve_core::json::pointer;
-use clresolve_core::text::clipped;
-use clresolve_verdict::schema::bound::CompiledSchema;
+use clresolve_core::text::truncate_bytes;
+use clresolve_verdict::schema::bound::BoundSchema;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -39,40 +39,40 @@ const MAX_MADE_UP: usize = 256;
 
 /// A request template and its blanks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Template {
+pub struct RequestTemplate {
     /// The request.
     pub request: Value,
     /// The placeholder values that must be replaced.
-    pub blanks: Vec<Blank>,
+    pub blanks: Vec<TemplateBlank>,
     /// Whether the schema accepts the template unchanged.
     pub is_valid: bool,
 }
 
 /// A placeholder value that must be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Blank {
+pub struct TemplateBlank {
     /// JSON Pointer into the request.
     pub pointer: String,
     /// The schema's description of the value.
     pub hint: String,
 }
 
-impl Template {
+impl RequestTemplate {
     /// Makes the template of a schema. `request_id` is a unique identifier for the request, and `now` the current time.
-    pub fn of(schema: &CompiledSchema, request_id: &str, now: Timestamp) -> Self {
-        let mut maker = TemplateBuilder::new(schema, request_id, now);
-        let request = maker.value(vec![root(schema)], "", 0);
+    pub fn from_schema(schema: &BoundSchema, request_id: &str, now: Timestamp) -> Self {
+        let mut maker = RequestTemplateBuilder::new(schema, request_id, now);
+        let request = maker.build_value(vec![root(schema)], "", 0);
         let is_valid = schema.every_violation(&request).next().is_none();
         Self { request, blanks: maker.blanks, is_valid }
     }
 }
 
 /// Path of the request's identifier in the schema, if it has one.
-pub fn request_id(schema: &CompiledSchema) -> Option<&'static str> {
+pub fn request_id_path(schema: &BoundSchema) -> Option<&'static str> {
     let has = |place: &&str| {
         let mut rules = vec![root(schema)];
         for name in place.split('/').skip(1) {
-            rules = flat(schema, rules).iter().filter_map(|rule| rule.property(name)).collect();
+            rules = expand_references(schema, rules).iter().filter_map(|rule| rule.property(name)).collect();
         }
         !rules.is_empty()
     };
@@ -81,22 +81,22 @@ pub fn request_id(schema: &CompiledSchema) -> Option<&'static str> {
 
 /// A schema that applies to a value, and the document that contains it.
 #[derive(Clone, Copy)]
-struct Rule<'s> {
+struct ApplicableSchema<'s> {
     document: &'s Value,
     schema: &'s Value,
 }
 
-impl<'s> Rule<'s> {
+impl<'s> ApplicableSchema<'s> {
     fn get(&self, keyword: &str) -> Option<&'s Value> {
         self.schema.get(keyword)
     }
 
-    fn beside(&self, schema: &'s Value) -> Self {
+    fn with_schema(&self, schema: &'s Value) -> Self {
         Self { schema, ..*self }
     }
 
     fn property(&self, name: &str) -> Option<Self> {
-        self.get("properties")?.get(name).map(|schema| self.beside(schema))
+        self.get("properties")?.get(name).map(|schema| self.with_schema(schema))
     }
 
     fn text(&self, keyword: &str) -> Option<&'s str> {
@@ -104,22 +104,22 @@ impl<'s> Rule<'s> {
     }
 }
 
-fn root(schema: &CompiledSchema) -> Rule<'_> {
-    Rule { document: schema.document(), schema: schema.document() }
+fn root(schema: &BoundSchema) -> ApplicableSchema<'_> {
+    ApplicableSchema { document: schema.document(), schema: schema.document() }
 }
 
 /// The rules and everything that they refer to. Of several alternatives, the first applies.
-fn flat<'s>(schema: &'s CompiledSchema, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
+fn expand_references<'s>(schema: &'s BoundSchema, rules: Vec<ApplicableSchema<'s>>) -> Vec<ApplicableSchema<'s>> {
     let mut all = rules;
     all.truncate(MAX_RULES);
     let mut at = 0;
     while let Some(rule) = all.get(at).copied() {
         at += 1;
-        let referred = rule.text("$ref").and_then(|to| schema.referred(rule.document, to));
-        let referred = referred.map(|(document, schema)| Rule { document, schema });
+        let referred = rule.text("$ref").and_then(|to| schema.resolve_reference(rule.document, to));
+        let referred = referred.map(|(document, schema)| ApplicableSchema { document, schema });
         let list = |keyword| rule.get(keyword).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let alternatives = ["anyOf", "oneOf"].into_iter().filter_map(|keyword| list(keyword).first());
-        let beside = list("allOf").iter().chain(alternatives).map(|schema| rule.beside(schema));
+        let beside = list("allOf").iter().chain(alternatives).map(|schema| rule.with_schema(schema));
         let room = MAX_RULES - all.len();
         all.extend(referred.into_iter().chain(beside).take(room));
     }
@@ -127,11 +127,11 @@ fn flat<'s>(schema: &'s CompiledSchema, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
 }
 
 /// Fills the members that a schema requires.
-struct TemplateBuilder<'s> {
-    schema: &'s CompiledSchema,
+struct RequestTemplateBuilder<'s> {
+    schema: &'s BoundSchema,
     request_id: &'s str,
     now: Timestamp,
-    blanks: Vec<Blank>,
+    blanks: Vec<TemplateBlank>,
     /// Number of values in the result.
     values: usize,
     /// Number of rules evaluated, including discarded drafts.
@@ -140,41 +140,41 @@ struct TemplateBuilder<'s> {
     copied: usize,
 }
 
-impl<'s> TemplateBuilder<'s> {
-    const fn new(schema: &'s CompiledSchema, request_id: &'s str, now: Timestamp) -> Self {
+impl<'s> RequestTemplateBuilder<'s> {
+    const fn new(schema: &'s BoundSchema, request_id: &'s str, now: Timestamp) -> Self {
         Self { schema, request_id, now, blanks: Vec::new(), values: 0, work: 0, copied: 0 }
     }
 
-    const fn is_tired(&self) -> bool {
+    const fn is_exhausted(&self) -> bool {
         self.work > MAX_WORK || self.copied > MAX_COPIED_BYTES
     }
 
     /// A value of the schema as JSON; `None` if the copy limit is exhausted.
-    fn written(&mut self, value: &Value) -> Option<String> {
-        if self.is_tired() {
+    fn serialize_within_limit(&mut self, value: &Value) -> Option<String> {
+        if self.is_exhausted() {
             return None;
         }
         let text = value.to_string();
         self.copied += text.len();
-        (!self.is_tired()).then_some(text)
+        (!self.is_exhausted()).then_some(text)
     }
 
     fn copy(&mut self, value: &Value) -> Value {
-        self.written(value).map_or(Value::Null, |_| value.clone())
+        self.serialize_within_limit(value).map_or(Value::Null, |_| value.clone())
     }
 
-    fn flat(&mut self, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
-        let rules = flat(self.schema, rules);
+    fn expand(&mut self, rules: Vec<ApplicableSchema<'s>>) -> Vec<ApplicableSchema<'s>> {
+        let rules = expand_references(self.schema, rules);
         self.work += rules.len();
         rules
     }
 
-    fn value(&mut self, rules: Vec<Rule<'s>>, place: &str, level: usize) -> Value {
+    fn build_value(&mut self, rules: Vec<ApplicableSchema<'s>>, place: &str, level: usize) -> Value {
         self.values += 1;
-        if level > MAX_LEVELS || self.values > MAX_VALUES || self.is_tired() {
+        if level > MAX_LEVELS || self.values > MAX_VALUES || self.is_exhausted() {
             return Value::Null;
         }
-        let rules = self.flat(rules);
+        let rules = self.expand(rules);
         let first = |keyword: &str| rules.iter().find_map(|rule| rule.get(keyword));
         if let Some(fixed) = first("const").or_else(|| first("default")) {
             return self.copy(fixed);
@@ -184,61 +184,65 @@ impl<'s> TemplateBuilder<'s> {
         }
         if let Some(Value::Array(options)) = first("enum") {
             if options.len() > 1 {
-                self.blank(&rules, place);
+                self.add_blank(&rules, place);
             }
             let others: Vec<_> = rules.iter().filter_map(|rule| rule.get("enum")?.as_array()).skip(1).collect();
             self.work += others.iter().map(|other| options.len().saturating_mul(other.len())).sum::<usize>();
-            if self.is_tired() {
+            if self.is_exhausted() {
                 return Value::Null;
             }
             let allowed = options.iter().find(|option| others.iter().all(|other| other.contains(option)));
             return allowed.map_or(Value::Null, |allowed| self.copy(allowed));
         }
         if let Some(example) = first("examples").and_then(|examples| examples.get(0)) {
-            self.blank(&rules, place);
+            self.add_blank(&rules, place);
             return self.copy(example);
         }
-        match kind(&rules) {
-            "object" => self.object(&rules, place, level),
-            "array" => self.list(&rules, place, level),
+        match json_type(&rules) {
+            "object" => self.build_object(&rules, place, level),
+            "array" => self.build_list(&rules, place, level),
             "string" if first("format").is_some_and(|format| format == "date-time") => self.now.to_string().into(),
             other => {
-                self.blank(&rules, place);
-                made_up(other, &rules, place)
+                self.add_blank(&rules, place);
+                placeholder_value(other, &rules, place)
             }
         }
     }
 
-    fn object(&mut self, rules: &[Rule<'s>], place: &str, level: usize) -> Value {
+    fn build_object(&mut self, rules: &[ApplicableSchema<'s>], place: &str, level: usize) -> Value {
         let mut rules = rules.to_vec();
         let mut judged = 0;
         for _ in 0..MAX_ROUNDS {
             let (blanks, values) = (self.blanks.len(), self.values);
-            let draft = self.members(&rules, place, level);
+            let draft = self.build_members(&rules, place, level);
             let conditions = rules[judged..].iter().filter(|rule| rule.get("if").is_some());
-            let added: Vec<_> = conditions.filter_map(|rule| self.consequence(*rule, &draft)).collect();
+            let added: Vec<_> = conditions.filter_map(|rule| self.conditional_schema(*rule, &draft)).collect();
             judged = rules.len();
-            if added.is_empty() || self.is_tired() {
+            if added.is_empty() || self.is_exhausted() {
                 return Value::Object(draft);
             }
-            rules.extend(self.flat(added));
+            rules.extend(self.expand(added));
             self.blanks.truncate(blanks);
             self.values = values;
         }
-        Value::Object(self.members(&rules, place, level))
+        Value::Object(self.build_members(&rules, place, level))
     }
 
     /// The rule that a rule's condition adds for this object.
-    fn consequence(&mut self, rule: Rule<'s>, draft: &Map<String, Value>) -> Option<Rule<'s>> {
-        if self.is_tired() {
+    fn conditional_schema(
+        &mut self,
+        rule: ApplicableSchema<'s>,
+        draft: &Map<String, Value>,
+    ) -> Option<ApplicableSchema<'s>> {
+        if self.is_exhausted() {
             return None;
         }
-        let condition = self.flat(vec![rule.beside(rule.get("if")?)]);
-        let keyword = if condition.iter().all(|rule| holds(*rule, draft)) { "then" } else { "else" };
-        rule.get(keyword).map(|schema| rule.beside(schema))
+        let condition = self.expand(vec![rule.with_schema(rule.get("if")?)]);
+        let keyword = if condition.iter().all(|rule| meets_condition(*rule, draft)) { "then" } else { "else" };
+        rule.get(keyword).map(|schema| rule.with_schema(schema))
     }
 
-    fn members(&mut self, rules: &[Rule<'s>], place: &str, level: usize) -> Map<String, Value> {
+    fn build_members(&mut self, rules: &[ApplicableSchema<'s>], place: &str, level: usize) -> Map<String, Value> {
         let required = rules.iter().filter_map(|rule| rule.get("required")?.as_array()).flatten();
         let ids = REQUEST_ID.into_iter().filter_map(|id| id.strip_prefix(place)?.strip_prefix('/'));
         let ids = ids.filter(|id| rules.iter().any(|rule| rule.property(id).is_some()));
@@ -248,36 +252,37 @@ impl<'s> TemplateBuilder<'s> {
                 continue;
             }
             self.work += rules.len();
-            if self.is_tired() {
+            if self.is_exhausted() {
                 break;
             }
             let mut below = place.to_owned();
             pointer::push(&mut below, name);
             let of_member = rules.iter().filter_map(|rule| rule.property(name)).collect();
-            members.insert(name.to_owned(), self.value(of_member, &below, level + 1));
+            members.insert(name.to_owned(), self.build_value(of_member, &below, level + 1));
         }
         members
     }
 
-    fn list(&mut self, rules: &[Rule<'s>], place: &str, level: usize) -> Value {
-        let of_item: Vec<_> = rules.iter().filter_map(|rule| Some(rule.beside(rule.get("items")?))).collect();
-        let least = usize::try_from(bound(rules, "minItems", u64::max).unwrap_or(0)).unwrap_or(usize::MAX);
-        let item = |at: usize| self.value(of_item.clone(), &format!("{place}/{at}"), level + 1);
+    fn build_list(&mut self, rules: &[ApplicableSchema<'s>], place: &str, level: usize) -> Value {
+        let of_item: Vec<_> = rules.iter().filter_map(|rule| Some(rule.with_schema(rule.get("items")?))).collect();
+        let least = usize::try_from(tightest_bound(rules, "minItems", u64::max).unwrap_or(0)).unwrap_or(usize::MAX);
+        let item = |at: usize| self.build_value(of_item.clone(), &format!("{place}/{at}"), level + 1);
         Value::Array((0..least.min(MAX_MADE_UP)).map(item).collect())
     }
 
-    fn blank(&mut self, rules: &[Rule<'s>], place: &str) {
+    fn add_blank(&mut self, rules: &[ApplicableSchema<'s>], place: &str) {
         let said = |keyword| rules.iter().find_map(|rule| rule.text(keyword));
-        let described = said("description").or_else(|| said("title")).map(|text| clipped(text, MAX_HINT_BYTES));
-        let options = rules.iter().find_map(|rule| rule.get("enum")).and_then(|options| self.written(options));
+        let described = said("description").or_else(|| said("title")).map(|text| truncate_bytes(text, MAX_HINT_BYTES));
+        let options =
+            rules.iter().find_map(|rule| rule.get("enum")).and_then(|options| self.serialize_within_limit(options));
         let options = options.map(|options| format!("one of {options}"));
         let hint = [options, described].into_iter().flatten().collect::<Vec<_>>().join("; ");
-        self.blanks.push(Blank { pointer: place.to_owned(), hint: clipped(&hint, MAX_HINT_BYTES) });
+        self.blanks.push(TemplateBlank { pointer: place.to_owned(), hint: truncate_bytes(&hint, MAX_HINT_BYTES) });
     }
 }
 
 /// The JSON type that the rules require.
-fn kind<'s>(rules: &[Rule<'s>]) -> &'s str {
+fn json_type<'s>(rules: &[ApplicableSchema<'s>]) -> &'s str {
     let stated = rules.iter().find_map(|rule| match rule.get("type")? {
         Value::String(kind) => Some(kind.as_str()),
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
@@ -293,17 +298,17 @@ fn kind<'s>(rules: &[Rule<'s>]) -> &'s str {
 }
 
 /// The smallest value of this type that the rules allow.
-fn made_up(kind: &str, rules: &[Rule<'_>], place: &str) -> Value {
+fn placeholder_value(kind: &str, rules: &[ApplicableSchema<'_>], place: &str) -> Value {
     match kind {
         "boolean" => Value::Bool(false),
         "null" => Value::Null,
         "integer" | "number" => least_number(rules),
-        _ => Value::String(text(rules, place)),
+        _ => Value::String(placeholder_text(rules, place)),
     }
 }
 
 /// The smallest allowed non-negative number, or the largest allowed number if none is non-negative.
-fn least_number(rules: &[Rule<'_>]) -> Value {
+fn least_number(rules: &[ApplicableSchema<'_>]) -> Value {
     let figure = |keyword: &str| rules.iter().find_map(|rule| rule.get(keyword)?.as_f64());
     let least = figure("minimum").or_else(|| figure("exclusiveMinimum").map(|least| least.floor() + 1.0));
     let most = figure("maximum").or_else(|| figure("exclusiveMaximum").map(|most| most.ceil() - 1.0));
@@ -316,7 +321,7 @@ fn least_number(rules: &[Rule<'_>]) -> Value {
 
 /// A text that the rules allow. It follows the format or the pattern; without either, it is the member's name adjusted
 /// to the required length.
-fn text(rules: &[Rule<'_>], place: &str) -> String {
+fn placeholder_text(rules: &[ApplicableSchema<'_>], place: &str) -> String {
     let first = |keyword: &str| rules.iter().find_map(|rule| rule.text(keyword));
     let of_format = match first("format") {
         Some("uri" | "iri" | "uri-reference" | "iri-reference") => Some("https://example.com/"),
@@ -333,10 +338,11 @@ fn text(rules: &[Rule<'_>], place: &str) -> String {
     if let Some(text) = of_format {
         return text.to_owned();
     }
-    if let Some(text) = first("pattern").and_then(pattern::shortest) {
+    if let Some(text) = first("pattern").and_then(pattern::shortest_match) {
         return text;
     }
-    let limit = |keyword: &str, tighter| bound(rules, keyword, tighter).and_then(|limit| usize::try_from(limit).ok());
+    let limit =
+        |keyword: &str, tighter| tightest_bound(rules, keyword, tighter).and_then(|limit| usize::try_from(limit).ok());
     let least = limit("minLength", u64::max).unwrap_or(0).min(MAX_MADE_UP);
     let most = limit("maxLength", u64::min).unwrap_or(MAX_MADE_UP);
     let name = place.rsplit('/').find(|segment| segment.parse::<usize>().is_err()).unwrap_or_default();
@@ -346,12 +352,12 @@ fn text(rules: &[Rule<'_>], place: &str) -> String {
 }
 
 /// The strictest value of a limit over all rules.
-fn bound(rules: &[Rule<'_>], keyword: &str, tighter: fn(u64, u64) -> u64) -> Option<u64> {
+fn tightest_bound(rules: &[ApplicableSchema<'_>], keyword: &str, tighter: fn(u64, u64) -> u64) -> Option<u64> {
     rules.iter().filter_map(|rule| rule.get(keyword)?.as_u64()).reduce(tighter)
 }
 
 /// Whether an object meets a condition. Evaluates `required`, and `const` and `enum` of `properties`.
-fn holds(rule: Rule<'_>, draft: &Map<String, Value>) -> bool {
+fn meets_condition(rule: ApplicableSchema<'_>, draft: &Map<String, Value>) -> bool {
     let required = rule.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let mut values = rule.get("properties").and_then(Value::as_object).into_iter().flatten();
     let is_met = |(name, schema): (&String, &Value)| {
@@ -365,17 +371,17 @@ fn holds(rule: Rule<'_>, draft: &Map<String, Value>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clresolve_verdict::sample::bound;
+    use clresolve_verdict::sample::sample_bound_schema;
     use serde_json::json;
 
     use super::*;
 
     /// The template of this schema, and the work that it required.
-    fn made(schema: &Value) -> (Template, usize) {
-        let schema = bound(schema);
-        let mut maker = TemplateBuilder::new(&schema, "", Timestamp::UNIX_EPOCH);
-        maker.value(vec![root(&schema)], "", 0);
-        (Template::of(&schema, "", Timestamp::UNIX_EPOCH), maker.work)
+    fn made(schema: &Value) -> (RequestTemplate, usize) {
+        let schema = sample_bound_schema(schema);
+        let mut maker = RequestTemplateBuilder::new(&schema, "", Timestamp::UNIX_EPOCH);
+        maker.build_value(vec![root(&schema)], "", 0);
+        (RequestTemplate::from_schema(&schema, "", Timestamp::UNIX_EPOCH), maker.work)
     }
 
     /// A recursive object schema with nested conditions.

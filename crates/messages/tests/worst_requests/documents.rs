@@ -5,11 +5,11 @@ pub(crate) mod kinds;
 
 use std::hint::black_box;
 
-use clresolve_core::state::State;
-use clresolve_messages::request::document::RequestSetting;
-use clresolve_messages::request::{RequestCheck, RequestQuestion, judge};
-use clresolve_verdict::sample::{self, bound};
-use clresolve_verdict::schema::bound::CompiledSchema;
+use clresolve_core::state::TrustState;
+use clresolve_messages::request::document::RequestCheckInputs;
+use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, judge};
+use clresolve_verdict::sample::{self, sample_bound_schema};
+use clresolve_verdict::schema::bound::BoundSchema;
 use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
 use serde_json::json;
@@ -17,14 +17,14 @@ use serde_json::json;
 /// Test data about the agent.
 pub(crate) struct World {
     verdict: Verdict,
-    schema: CompiledSchema,
+    schema: BoundSchema,
 }
 
 impl World {
     /// The schema has up to three alternatives per value, like the published request schemas. Each alternative that
     /// rejects a value allocates memory.
     pub(crate) fn new() -> Self {
-        let schema = bound(&json!({
+        let schema = sample_bound_schema(&json!({
             "$id": "https://schemas.example/request.json",
             "type": "object",
             "required": ["x402", "input"],
@@ -50,24 +50,27 @@ impl World {
             "$defs": {"deep": {"type": "object", "additionalProperties": false,
                 "properties": {"deep": {"anyOf": [{"$ref": "#/$defs/deep"}, {"type": "array", "items": {"type": "string"}}]}}}},
         }));
-        let verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 300).verdict().as_ref().clone();
+        let verdict =
+            sample::empty_resolution(TrustState::Trusted, Timestamp::UNIX_EPOCH, 300).verdict().as_ref().clone();
         Self { verdict, schema }
     }
 
     /// Processes one question like the daemon: parses it, judges it, and serializes the answer.
     #[inline(never)]
-    pub(crate) fn judge_measured(&self, question: &[u8]) -> RequestCheck {
+    pub(crate) fn judge_measured(&self, question: &[u8]) -> RequestCheckDocument {
         self.judge(question)
     }
 
     /// The same under a function name that no instruction counter matches.
     #[inline(never)]
-    pub(crate) fn judge(&self, question: &[u8]) -> RequestCheck {
-        let question = RequestQuestion::from_json(question).expect("a question");
+    pub(crate) fn judge(&self, question: &[u8]) -> RequestCheckDocument {
+        let question = OutgoingAgentRequest::from_json(question).expect("a question");
         let judgement = judge(&question.request, Some(&self.schema));
         let (verdict, verb, bound) = (&self.verdict, &*question.verb, Ok(&self.schema));
-        let found =
-            RequestCheck::of(Some(judgement), &RequestSetting { verdict, verb, bound, now: Timestamp::UNIX_EPOCH });
+        let found = RequestCheckDocument::from_judgement(
+            Some(judgement),
+            &RequestCheckInputs { verdict, verb, bound, now: Timestamp::UNIX_EPOCH },
+        );
         black_box(serde_json::to_vec(&found).expect("JSON"));
         found
     }

@@ -1,21 +1,21 @@
 //! The answer of a check: the members of a decision, and the evidence. Its JSON schema is `schemas/check.schema.json`.
 
-use clresolve_core::reading::Grade;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::state::State;
+use clresolve_core::reading::ProofGrade;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::state::TrustState;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::identity::{EvidenceKind, Named, WebOrigin};
-use crate::decision::{Check, EntryRow, Outcome, PayeeRow, PriceRow};
+use super::identity::{NamedSellerIdentity, PayeeEvidenceKind, WebOrigin};
+use crate::decision::{DecisionOutcome, PayeeDocument, PaymentCheck, PaymentOptionResult, PriceDocument};
 
 /// The schema identifier.
 pub const SCHEMA: &str = "clresolve.check/1";
 
 /// Who is paid, what proves it, and whether the payment may be made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CheckAnswer {
+pub struct SellerCheckDocument {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
     /// SHA-256 of the RFC 8785 form of everything that the answer depends on: origin, identity, terms, payment header,
@@ -24,13 +24,13 @@ pub struct CheckAnswer {
     /// The origin that answered. `None` if it is unknown, or is neither https nor on loopback.
     pub origin: Option<WebOrigin>,
     /// The identity that the check is about. `None` if nobody names one.
-    pub identity: Option<Named>,
+    pub identity: Option<NamedSellerIdentity>,
     /// The name in the request, in normal form if it has one; else the identity, if it is a name.
     pub name: Option<String>,
     /// The verb to invoke, if the caller names one.
     pub verb: Option<String>,
     /// The outcome.
-    pub decision: Outcome,
+    pub decision: DecisionOutcome,
     /// Whether the payment must not be made. False only if every check ran and passed.
     pub abort: bool,
     /// One sentence: what is paid to whom and what proves it, or the first reason against it.
@@ -40,51 +40,51 @@ pub struct CheckAnswer {
     /// All reasons from the registry, by effect.
     pub reasons: Vec<Reason>,
     /// The state of the name's verdict.
-    pub state: Option<State>,
+    pub state: Option<TrustState>,
     /// The `id` of the name's verdict.
     pub verdict: Option<String>,
     /// SHA-256 of the RFC 8785 form of the terms, as in a decision.
     pub terms_digest: Option<String>,
     /// One row per entry that was checked.
-    pub entries: Vec<EntryRow>,
+    pub entries: Vec<PaymentOptionResult>,
     /// The price of the first entry with a proven payee, or else of the first entry.
-    pub price: Option<PriceRow>,
+    pub price: Option<PriceDocument>,
     /// The payee of that price.
-    pub payee: Option<PayeeRow>,
+    pub payee: Option<PayeeDocument>,
     /// Checks that ran.
-    pub checked: Vec<Check>,
+    pub checked: Vec<PaymentCheck>,
     /// Checks that could not run.
-    pub unchecked: Vec<Check>,
+    pub unchecked: Vec<PaymentCheck>,
     /// When the answer expires. `None` if it aborts.
     pub valid_until: Option<Timestamp>,
-    /// One row per kind of evidence, in the order of [`EvidenceKind::ALL`].
-    pub evidence: Vec<EvidenceRow>,
+    /// One row per kind of evidence, in the order of [`PayeeEvidenceKind::ALL`].
+    pub evidence: Vec<PayeeEvidenceRow>,
 }
 
-impl CheckAnswer {
+impl SellerCheckDocument {
     /// Whether `code` is among the reasons.
-    pub fn has(&self, code: Code) -> bool {
+    pub fn has(&self, code: ReasonCode) -> bool {
         self.codes.iter().any(|known| known == code.slug())
     }
 
     /// The row of this kind.
-    pub fn evidence(&self, kind: EvidenceKind) -> Option<&EvidenceRow> {
+    pub fn evidence(&self, kind: PayeeEvidenceKind) -> Option<&PayeeEvidenceRow> {
         self.evidence.iter().find(|row| row.kind == kind)
     }
 }
 
 /// What one kind of evidence shows about the payee.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct EvidenceRow {
+pub struct PayeeEvidenceRow {
     /// The kind.
-    pub kind: EvidenceKind,
+    pub kind: PayeeEvidenceKind,
     /// What it shows.
-    pub state: EvidenceState,
+    pub state: PayeeEvidenceState,
     /// One sentence about it.
     pub detail: String,
     /// The result for an ERC-8004 registration, in the terms of the draft ERC-8478 of 2026-10-30.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<RegistrationOutcome>,
+    pub outcome: Option<Erc8004Outcome>,
     /// What was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<Value>,
@@ -96,13 +96,13 @@ pub struct EvidenceRow {
     pub block: Option<u64>,
     /// The grade of the proof.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub grade: Option<Grade>,
+    pub grade: Option<ProofGrade>,
     /// The codes of the reasons.
     pub codes: Vec<String>,
 }
 
-impl EvidenceRow {
-    pub(crate) fn new(kind: EvidenceKind, state: EvidenceState, detail: impl Into<String>) -> Self {
+impl PayeeEvidenceRow {
+    pub(crate) fn new(kind: PayeeEvidenceKind, state: PayeeEvidenceState, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self {
             kind,
@@ -117,7 +117,7 @@ impl EvidenceRow {
         }
     }
 
-    pub(crate) fn coded(self, code: Code) -> Self {
+    pub(crate) fn coded(self, code: ReasonCode) -> Self {
         self.with_codes([code.slug().to_owned()])
     }
 
@@ -129,7 +129,7 @@ impl EvidenceRow {
 /// What evidence shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EvidenceState {
+pub enum PayeeEvidenceState {
     /// The payee is proven.
     Proven,
     /// Only the seller claims it.
@@ -142,7 +142,7 @@ pub enum EvidenceState {
     Undecided,
 }
 
-impl EvidenceState {
+impl PayeeEvidenceState {
     /// The serialized form.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -158,7 +158,7 @@ impl EvidenceState {
 /// The result for an ERC-8004 registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RegistrationOutcome {
+pub enum Erc8004Outcome {
     /// The payee is the agent's wallet.
     VerifiedWallet,
     /// The agent's wallet is another address.

@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
-use clresolve_verdict::evidence::links::Registration;
+use clresolve_verdict::evidence::links::AgentRegistration;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
-use crate::network::Network;
+use crate::network::Caip2Network;
 use crate::route::is_loopback;
 
 /// The origin of a seller: `https://HOST` or `https://HOST:PORT`, without a default port. Plain http is accepted only
@@ -22,16 +22,16 @@ pub struct WebOrigin(String);
 /// The text is not an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an origin, such as https://api.example")]
-pub struct NotAnOrigin;
+pub struct WebOriginError;
 
 impl WebOrigin {
     /// The origin of a URL. `None` if the URL is neither https nor on loopback, or contains credentials.
-    pub fn of(url: &str) -> Option<Self> {
-        Self::of_url(&Url::parse(url).ok()?)
+    pub fn from_url_text(url: &str) -> Option<Self> {
+        Self::from_url(&Url::parse(url).ok()?)
     }
 
-    /// Like [`WebOrigin::of`], for a parsed URL.
-    pub(crate) fn of_url(url: &Url) -> Option<Self> {
+    /// Like [`WebOrigin::from_url_text`], for a parsed URL.
+    pub(crate) fn from_url(url: &Url) -> Option<Self> {
         let is_permitted = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(url));
         let has_credentials = !url.username().is_empty() || url.password().is_some();
         // The same host with a trailing dot would be a second origin.
@@ -46,12 +46,12 @@ impl WebOrigin {
 }
 
 impl FromStr for WebOrigin {
-    type Err = NotAnOrigin;
+    type Err = WebOriginError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnOrigin> {
-        let url = Url::parse(text).map_err(|_| NotAnOrigin)?;
+    fn from_str(text: &str) -> Result<Self, WebOriginError> {
+        let url = Url::parse(text).map_err(|_| WebOriginError)?;
         let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-        Self::of_url(&url).filter(|_| is_bare).ok_or(NotAnOrigin)
+        Self::from_url(&url).filter(|_| is_bare).ok_or(WebOriginError)
     }
 }
 
@@ -67,13 +67,13 @@ pub enum SellerIdentity {
     /// An ENS name.
     Name(EnsName),
     /// An entry of an ERC-8004 registry, written `eip155:CHAIN:REGISTRY:AGENT`.
-    Registration(Registration),
+    Registration(AgentRegistration),
 }
 
 /// The text is neither an ENS name nor an entry of an ERC-8004 registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an ENS name, or eip155:CHAIN:REGISTRY:AGENT")]
-pub struct NotAnIdentity;
+pub struct SellerIdentityError;
 
 impl SellerIdentity {
     /// The ENS name, if it is one.
@@ -86,14 +86,14 @@ impl SellerIdentity {
 }
 
 impl FromStr for SellerIdentity {
-    type Err = NotAnIdentity;
+    type Err = SellerIdentityError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnIdentity> {
+    fn from_str(text: &str) -> Result<Self, SellerIdentityError> {
         if text.contains(':') {
-            return text.parse().map(Self::Registration).map_err(|_| NotAnIdentity);
+            return text.parse().map(Self::Registration).map_err(|_| SellerIdentityError);
         }
-        let name = EnsName::parse(text).map_err(|_| NotAnIdentity)?;
-        if name.as_str().contains('.') { Ok(Self::Name(name)) } else { Err(NotAnIdentity) }
+        let name = EnsName::parse(text).map_err(|_| SellerIdentityError)?;
+        if name.as_str().contains('.') { Ok(Self::Name(name)) } else { Err(SellerIdentityError) }
     }
 }
 
@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for SellerIdentity {
 /// One that only the seller names is a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum NamedBy {
+pub enum SellerIdentitySource {
     /// The configuration pins it for the origin.
     Configuration,
     /// The caller names it: a guard's constructor, or the command line.
@@ -135,17 +135,17 @@ pub enum NamedBy {
 
 /// An identity, and who names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Named {
+pub struct NamedSellerIdentity {
     /// The identity.
     pub identity: SellerIdentity,
     /// Who names it.
-    pub named_by: NamedBy,
+    pub named_by: SellerIdentitySource,
 }
 
 /// The kinds of evidence, in the order of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EvidenceKind {
+pub enum PayeeEvidenceKind {
     /// A trusted Agent-Card covers the URL, and the payee is proven.
     Card,
     /// An ENS name has the payee as its address.
@@ -158,7 +158,7 @@ pub enum EvidenceKind {
     History,
 }
 
-impl EvidenceKind {
+impl PayeeEvidenceKind {
     /// Every kind, in the order of the answer.
     pub const ALL: [Self; 5] = [Self::Card, Self::Name, Self::Erc8004, Self::Offer, Self::History];
 
@@ -174,7 +174,7 @@ impl EvidenceKind {
     }
 }
 
-impl fmt::Display for EvidenceKind {
+impl fmt::Display for PayeeEvidenceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -183,7 +183,7 @@ impl fmt::Display for EvidenceKind {
 /// What happens at the first contact with an identity that only the seller names and that is proven in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum FirstContact {
+pub enum FirstContactPolicy {
     /// The check is undecided until the operator accepts the identity.
     #[default]
     Undecided,
@@ -193,25 +193,25 @@ pub enum FirstContact {
 
 /// The evidence that the operator accepts: `[check]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckPolicy {
-    /// The kinds of evidence that prove a payee. [`EvidenceKind::History`] never does.
-    pub accept: BTreeSet<EvidenceKind>,
+pub struct SellerCheckPolicy {
+    /// The kinds of evidence that prove a payee. [`PayeeEvidenceKind::History`] never does.
+    pub accept: BTreeSet<PayeeEvidenceKind>,
     /// What happens at first contact.
-    pub first_contact: FirstContact,
+    pub first_contact: FirstContactPolicy,
     /// Whether the address of an off-chain name proves a payee. Only the gateway's signer vouches for it.
     pub offchain: bool,
 }
 
-impl Default for CheckPolicy {
+impl Default for SellerCheckPolicy {
     fn default() -> Self {
-        let accept = EvidenceKind::ALL.into_iter().filter(|kind| *kind != EvidenceKind::History);
-        Self { accept: accept.collect(), first_contact: FirstContact::default(), offchain: false }
+        let accept = PayeeEvidenceKind::ALL.into_iter().filter(|kind| *kind != PayeeEvidenceKind::History);
+        Self { accept: accept.collect(), first_contact: FirstContactPolicy::default(), offchain: false }
     }
 }
 
 /// What is remembered about an origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct OriginMemoryEntry {
     /// The identity that the operator accepted, or that first contact allowed.
     pub identity: Option<SeenIdentity>,
     /// The last identity that the seller named and that was proven in both directions. It waits to be accepted.
@@ -237,7 +237,7 @@ pub struct SeenPayee {
     /// The address.
     pub address: Address,
     /// The network of the payment.
-    pub network: Network,
+    pub network: Caip2Network,
     /// When it was first demanded.
     pub at: Timestamp,
     /// The block of the evidence at that time.
@@ -263,11 +263,11 @@ mod tests {
             ("ftp://a.example/", None),
             ("a.example", None),
         ] {
-            assert_eq!(WebOrigin::of(url).as_ref().map(WebOrigin::as_str), origin, "{url}");
+            assert_eq!(WebOrigin::from_url_text(url).as_ref().map(WebOrigin::as_str), origin, "{url}");
         }
         assert!("https://a.example/".parse::<WebOrigin>().is_ok());
         for not_bare in ["https://a.example/x", "https://a.example/?x", "https://a.example/#x"] {
-            assert_eq!(not_bare.parse::<WebOrigin>(), Err(NotAnOrigin), "{not_bare}");
+            assert_eq!(not_bare.parse::<WebOrigin>(), Err(WebOriginError), "{not_bare}");
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
             assert_eq!(identity.as_deref(), normal, "{text}");
         }
         for bad in ["seller", "", "a..eth", "eip155:8453:22", "eip155:1:0x1:2", "https://a.eth"] {
-            assert_eq!(bad.parse::<SellerIdentity>(), Err(NotAnIdentity), "{bad}");
+            assert_eq!(bad.parse::<SellerIdentity>(), Err(SellerIdentityError), "{bad}");
         }
     }
 }

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::Address;
-use clresolve_core::reading::Grade;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_verdict::evidence::links::{Registration, RegistrationFile};
+use clresolve_core::reading::ProofGrade;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_verdict::evidence::links::{AgentRegistration, RegistrationFile};
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 
 use super::identity::SellerIdentity;
-use crate::network::Network;
+use crate::network::Caip2Network;
 use crate::offer::SignerKeys;
-use crate::payee::{self, Claim, ClaimSource, Payees};
-use crate::route::Route;
+use crate::payee::{self, NetworkPayees, PayeeClaim, PayeeClaimSource};
+use crate::route::AgentRoute;
 
 /// The registration file at an origin's well-known path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OriginFile {
+pub enum OriginRegistrationFile {
     /// It was not requested.
     NotAsked,
     /// The origin has none.
@@ -28,9 +28,9 @@ pub enum OriginFile {
     Read(RegistrationFile),
 }
 
-impl OriginFile {
+impl OriginRegistrationFile {
     /// The identity that it names: its first registration, else the name in its only ENS service.
-    pub(crate) fn claim(&self) -> Option<SellerIdentity> {
+    pub(crate) fn claimed_identity(&self) -> Option<SellerIdentity> {
         let Self::Read(file) = self else { return None };
         if let Some(registration) = file.registrations.first() {
             return Some(SellerIdentity::Registration(registration.clone()));
@@ -41,7 +41,7 @@ impl OriginFile {
     }
 
     /// Whether it names this registration.
-    pub(crate) fn names(&self, registration: &Registration) -> bool {
+    pub(crate) fn names_registration(&self, registration: &AgentRegistration) -> bool {
         matches!(self, Self::Read(file) if file.registrations.contains(registration))
     }
 }
@@ -52,15 +52,15 @@ pub struct JudgedName {
     /// The verdict of a live resolution, confirmed at the newest block.
     pub resolution: Resolution,
     /// The URL behind the card's entry, or why it is unknown.
-    pub route: Result<Route, Box<Reason>>,
+    pub route: Result<AgentRoute, Box<Reason>>,
     /// Payees by network of the terms.
-    pub payees: BTreeMap<Network, Payees>,
+    pub payees: BTreeMap<Caip2Network, NetworkPayees>,
 }
 
 impl JudgedName {
     /// Where the name's tools are called over MCP.
-    pub(crate) fn tools(&self) -> Option<Result<Route, Box<Reason>>> {
-        self.resolution.payment().and_then(Route::of_tools)
+    pub(crate) fn tools(&self) -> Option<Result<AgentRoute, Box<Reason>>> {
+        self.resolution.payment().and_then(AgentRoute::from_tools_record)
     }
 
     /// The block of the name's records.
@@ -70,19 +70,19 @@ impl JudgedName {
 
     /// Whether a gateway's signer states the addresses, rather than the chain.
     pub(crate) fn is_off_chain(&self) -> bool {
-        self.resolution.payment().is_some_and(|published| published.settled().offchain)
+        self.resolution.payment().is_some_and(|published| published.settled_records().offchain)
             || self.resolution.verdict().anchor.as_ref().is_some_and(|anchor| anchor.offchain)
     }
 
     /// The payees on a network. The address of an off-chain name is undecided, unless the operator accepts it.
-    pub(crate) fn payees_on(&self, network: &Network, offchain: bool) -> Payees {
+    pub(crate) fn payees_on(&self, network: &Caip2Network, offchain: bool) -> NetworkPayees {
         let mut payees = self.payees.get(network).cloned().unwrap_or_default();
         let is_told = self.is_off_chain() && !offchain;
         if is_told && !clresolve_core::mutant!("gateways-name-payees") {
-            let reason = Reason::new(Code::PayeeUnproven).observed("the records of an off-chain name");
+            let reason = Reason::new(ReasonCode::PayeeUnproven).observed("the records of an off-chain name");
             for claim in [&mut payees.record, &mut payees.registration] {
-                if matches!(claim, Claim::Is(..)) {
-                    *claim = Claim::Undecided(Box::new(reason.clone()));
+                if matches!(claim, PayeeClaim::Is(..)) {
+                    *claim = PayeeClaim::Undecided(Box::new(reason.clone()));
                 }
             }
             payees.signers = SignerKeys::default();
@@ -101,7 +101,7 @@ pub enum RegistrationReading {
     /// The entry.
     Read {
         /// The entry.
-        entry: Registration,
+        entry: AgentRegistration,
         /// The address at which the agent is paid.
         wallet: Option<Address>,
         /// The address that owns the entry, if it was asked for.
@@ -111,7 +111,7 @@ pub enum RegistrationReading {
         /// The height of the block.
         block: u64,
         /// The grade of the proof.
-        grade: Grade,
+        grade: ProofGrade,
         /// When the reading expires.
         until: Timestamp,
     },
@@ -119,17 +119,17 @@ pub enum RegistrationReading {
 
 impl RegistrationReading {
     /// The payees on a network.
-    pub(crate) fn payees_on(&self, network: &Network) -> Payees {
+    pub(crate) fn payees_on(&self, network: &Caip2Network) -> NetworkPayees {
         let (registration, owner) = match self {
-            Self::NotRead(reason) => (Claim::Undecided(reason.clone()), None),
+            Self::NotRead(reason) => (PayeeClaim::Undecided(reason.clone()), None),
             Self::Read { entry, wallet: Some(wallet), owner, block, until, .. }
                 if network.chain_id() == Some(entry.chain_id()) || clresolve_core::mutant!("wallets-of-any-chain") =>
             {
-                let read = payee::RegistrationSource { agent: entry.agent(), block: *block, until: *until };
-                (Claim::Is(*wallet, ClaimSource::Registration(Box::new(read))), *owner)
+                let read = payee::Erc8004WalletSource { agent: entry.agent(), block: *block, until: *until };
+                (PayeeClaim::Is(*wallet, PayeeClaimSource::Registration(Box::new(read))), *owner)
             }
-            Self::NoIdentity | Self::Read { .. } => (Claim::None, None),
+            Self::NoIdentity | Self::Read { .. } => (PayeeClaim::None, None),
         };
-        Payees { registration, registration_owner: owner, ..Payees::default() }
+        NetworkPayees { registration, registration_owner: owner, ..NetworkPayees::default() }
     }
 }

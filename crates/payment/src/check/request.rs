@@ -3,45 +3,45 @@
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Reason;
 
-use super::identity::NamedBy;
-use crate::decide::Selected;
+use super::identity::SellerIdentitySource;
+use crate::decide::PaymentOptionSelection;
 use crate::limits::CallerLimits;
-use crate::request::{Demand, Form, Members, RequestError};
-use crate::terms::{Reply, Terms};
+use crate::request::{PaymentDemand, PaymentRequestDocument, PaymentRequestError, PaymentRequestMembers};
+use crate::terms::{PaymentTerms, SellerHttpReply};
 
 /// A request to check who is paid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckRequest {
+pub struct SellerCheckRequest {
     /// The seller's ENS name, as typed. `None` if the caller knows none.
     pub name: Option<String>,
     /// Who names it: the caller or, if a model made the request, the seller.
-    pub named_by: NamedBy,
+    pub named_by: SellerIdentitySource,
     /// The verb to invoke. `None`: that of the card's entry.
     pub verb: Option<String>,
     /// The URL that was requested, if it may differ from the one that answered.
     pub asked: Option<String>,
     /// The seller's demand.
-    pub demand: Demand,
+    pub demand: PaymentDemand,
     /// The URL that answered. `None` if the caller does not know it.
     pub url: Option<String>,
     /// The entry that the client has chosen. `None`: any entry.
-    pub selected: Option<Selected>,
+    pub selected: Option<PaymentOptionSelection>,
     /// Limits that the caller tightens.
     pub limits: CallerLimits,
     /// The payment header that the client is about to send.
     pub header: Option<String>,
 }
 
-impl CheckRequest {
+impl SellerCheckRequest {
     /// A request about a seller's reply, without a name.
-    pub fn about_reply(url: impl Into<String>, reply: Reply) -> Self {
+    pub fn about_reply(url: impl Into<String>, reply: SellerHttpReply) -> Self {
         let url = Some(url.into());
         Self {
             name: None,
-            named_by: NamedBy::Caller,
+            named_by: SellerIdentitySource::Caller,
             verb: None,
             asked: url.clone(),
-            demand: Demand::Reply(reply),
+            demand: PaymentDemand::Reply(reply),
             url,
             selected: None,
             limits: CallerLimits::default(),
@@ -52,26 +52,26 @@ impl CheckRequest {
     /// Parses the JSON form. If it has a `response`, the member `url` beside it is the URL that was requested.
     ///
     /// # Errors
-    /// [`RequestError`], for mistakes of the caller rather than the seller.
-    pub fn from_json(bytes: &[u8]) -> Result<Self, RequestError> {
-        Self::of(Form::read(bytes)?)
+    /// [`PaymentRequestError`], for mistakes of the caller rather than the seller.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
+        Self::from_document(PaymentRequestDocument::read(bytes)?)
     }
 
     /// Like [`from_json`](Self::from_json), and returns a digest of all input, as
-    /// [`DecisionRequest::with_digest`](crate::DecisionRequest::with_digest) does.
+    /// [`PaymentDecisionRequest::from_json_with_digest`](crate::PaymentDecisionRequest::from_json_with_digest) does.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
-    pub fn with_digest(bytes: &[u8]) -> Result<(Self, Digest), RequestError> {
-        let form = Form::read(bytes)?;
+    pub fn from_json_with_digest(bytes: &[u8]) -> Result<(Self, Digest), PaymentRequestError> {
+        let form = PaymentRequestDocument::read(bytes)?;
         let digest = form.digest();
-        Ok((Self::of(form)?, digest))
+        Ok((Self::from_document(form)?, digest))
     }
 
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn schema() -> serde_json::Value {
-        let mut schema = clresolve_core::schema::read_as::<Form<Option<String>>>();
+        let mut schema = clresolve_core::schema::deserialize_schema::<PaymentRequestDocument<Option<String>>>();
         // The alternative with a response: there it is the URL that was asked.
         schema["oneOf"][0]["properties"]["url"] = serde_json::json!({"type": ["string", "null"]});
         schema
@@ -81,13 +81,13 @@ impl CheckRequest {
     ///
     /// # Errors
     /// `payment-terms-malformed`, `payment-terms-ambiguous`, or why the seller was not asked.
-    pub fn terms(&self) -> Result<Terms, Box<Reason>> {
+    pub fn terms(&self) -> Result<PaymentTerms, Box<Reason>> {
         self.demand.terms()
     }
 
-    fn of(form: Form<Option<String>>) -> Result<Self, RequestError> {
-        let Members { name, verb, demand, url, asked, selected, limits, header } = form.members()?;
-        Ok(Self { name, named_by: NamedBy::Caller, verb, asked, demand, url, selected, limits, header })
+    fn from_document(form: PaymentRequestDocument<Option<String>>) -> Result<Self, PaymentRequestError> {
+        let PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header } = form.members()?;
+        Ok(Self { name, named_by: SellerIdentitySource::Caller, verb, asked, demand, url, selected, limits, header })
     }
 }
 
@@ -97,8 +97,8 @@ mod tests {
 
     use super::*;
 
-    fn read(value: &Value) -> Result<CheckRequest, RequestError> {
-        CheckRequest::from_json(value.to_string().as_bytes())
+    fn read(value: &Value) -> Result<SellerCheckRequest, PaymentRequestError> {
+        SellerCheckRequest::from_json(value.to_string().as_bytes())
     }
 
     #[test]
@@ -110,7 +110,10 @@ mod tests {
         assert_eq!(request.url.as_deref(), Some("https://a.example/"));
         let named = read(&json!({"name": "a.eth", "verb": "v", "paymentRequired": {}, "url": "https://a.example/"}));
         let named = named.unwrap();
-        assert_eq!((named.name.as_deref(), named.named_by, named.asked), (Some("a.eth"), NamedBy::Caller, None));
+        assert_eq!(
+            (named.name.as_deref(), named.named_by, named.asked),
+            (Some("a.eth"), SellerIdentitySource::Caller, None)
+        );
         for bad in [json!({}), json!({"response": response, "paymentRequired": {}}), json!({"agent": "any"})] {
             assert!(read(&bad).is_err(), "{bad}");
         }
@@ -119,7 +122,7 @@ mod tests {
     #[test]
     fn each_member_counts_for_the_digest() {
         let base = json!({"response": {"status": 402, "url": "https://a.example/", "body": "{}"}});
-        let digest = |value: &Value| CheckRequest::with_digest(value.to_string().as_bytes()).unwrap().1;
+        let digest = |value: &Value| SellerCheckRequest::from_json_with_digest(value.to_string().as_bytes()).unwrap().1;
         for (member, value) in [("name", "a.eth"), ("verb", "v"), ("url", "https://a.example/"), ("header", "x")] {
             let mut other = base.clone();
             other[member] = json!(value);

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, U256, address};
 use clresolve_core::payment::{AddressRecord, CoinType, EndpointRecord, EndpointRecordKey, PaymentRecords};
-use clresolve_core::reading::{Grade, Proof};
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::records::Record;
-use clresolve_core::state::State;
-use clresolve_verdict::evidence::links::{Registration, RegistrationFile};
+use clresolve_core::reading::{ProofGrade, ProofStrength};
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::records::TextRecord;
+use clresolve_core::state::TrustState;
+use clresolve_verdict::evidence::links::{AgentRegistration, RegistrationFile};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::sample;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::{Anchor, AnchorBlock, Identity};
+use clresolve_verdict::verdict::{AgentIdentity, AnchorBlock, ChainAnchor};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::asset::{AssetId, AssetProperties};
 use crate::limits::{AssetLimit, CallerLimits};
-use crate::payee::{self, Claim, ClaimSource};
-use crate::route::Route;
+use crate::payee::{self, PayeeClaim, PayeeClaimSource};
+use crate::route::AgentRoute;
 
 const URL: &str = "https://shop.example/weather/today";
 const USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
@@ -28,17 +28,17 @@ const PAYEE: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 const THIEF: Address = address!("3C44CdDdB6a900fa2b585dd299e03d12FA4293BC");
 const REGISTRATION: &str = "eip155:84532:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22";
 
-fn network() -> Network {
+fn network() -> Caip2Network {
     "eip155:84532".parse().expect("a CAIP-2 identifier")
 }
 
-fn limits() -> Limits {
+fn limits() -> PaymentLimits {
     let id = AssetId { network: network(), address: USDC };
     let limit = AssetLimit {
-        asset: AssetProperties::known(&id).expect("it is in the table"),
+        asset: AssetProperties::find_known(&id).expect("it is in the table"),
         max_amount: Some(U256::from(50_000)),
     };
-    Limits { set: true, networks: [network()].into(), assets: [(id, limit)].into(), ..Limits::default() }
+    PaymentLimits { set: true, networks: [network()].into(), assets: [(id, limit)].into(), ..PaymentLimits::default() }
 }
 
 /// The address and the endpoints that a name publishes.
@@ -50,7 +50,7 @@ struct Seller {
     /// `extra` of the entry.
     extra: Value,
     name: Option<&'static str>,
-    named_by: NamedBy,
+    named_by: SellerIdentitySource,
     verb: Option<&'static str>,
     asked: Option<&'static str>,
     url: Option<&'static str>,
@@ -61,13 +61,13 @@ struct Seller {
     card: Option<&'static str>,
     /// Whether a registration that the name vouches for has the payee as its wallet.
     registered: bool,
-    reasons: Vec<Code>,
-    grade: Proof,
+    reasons: Vec<ReasonCode>,
+    grade: ProofStrength,
     pinned: Option<SellerIdentity>,
-    policy: CheckPolicy,
-    remembered: Remembered,
+    policy: SellerCheckPolicy,
+    remembered: OriginMemoryEntry,
     registration: Option<RegistrationReading>,
-    file: OriginFile,
+    file: OriginRegistrationFile,
     /// The terms, if they differ from [`Seller::terms`].
     terms: Option<String>,
 }
@@ -77,7 +77,7 @@ impl Default for Seller {
         Self {
             extra: json!({}),
             name: Some("shop.eth"),
-            named_by: NamedBy::Caller,
+            named_by: SellerIdentitySource::Caller,
             verb: None,
             asked: None,
             url: Some(URL),
@@ -85,13 +85,13 @@ impl Default for Seller {
             offchain: false,
             card: None,
             registered: false,
-            reasons: vec![Code::TxtMissing],
-            grade: Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false },
+            reasons: vec![ReasonCode::TxtMissing],
+            grade: ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false },
             pinned: None,
-            policy: CheckPolicy::default(),
-            remembered: Remembered::default(),
+            policy: SellerCheckPolicy::default(),
+            remembered: OriginMemoryEntry::default(),
             registration: None,
-            file: OriginFile::Absent,
+            file: OriginRegistrationFile::Absent,
             terms: None,
         }
     }
@@ -109,7 +109,7 @@ fn naming() -> Vec<u8> {
 }
 
 fn parsed(file: &[u8]) -> Result<RegistrationFile, Box<Reason>> {
-    RegistrationFile::parse(file).map_err(|_| Box::new(Reason::new(Code::PayeeUnproven)))
+    RegistrationFile::parse(file).map_err(|_| Box::new(Reason::new(ReasonCode::PayeeUnproven)))
 }
 
 impl Seller {
@@ -137,14 +137,14 @@ impl Seller {
 
     /// A seller with a registration instead of a name, which only the terms give.
     fn registered(wallet: Option<Address>, lists: &str, owner: Option<Address>) -> Self {
-        let entry: Registration = REGISTRATION.parse().expect("a registration");
+        let entry: AgentRegistration = REGISTRATION.parse().expect("a registration");
         let reading = RegistrationReading::Read {
             entry,
             wallet,
             owner,
             file: parsed(&listing(lists)),
             block: 5,
-            grade: Grade::Quorum,
+            grade: ProofGrade::Quorum,
             until: Timestamp::from_second(30).expect("a time"),
         };
         Self {
@@ -152,7 +152,7 @@ impl Seller {
             extra: json!({"erc8004": {"agentRegistry": "eip155:84532:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432", "agentId": 22}}),
             published: None,
             registration: Some(reading),
-            file: OriginFile::Read(parsed(&naming()).expect("strict JSON")),
+            file: OriginRegistrationFile::Read(parsed(&naming()).expect("strict JSON")),
             ..Self::default()
         }
     }
@@ -169,17 +169,17 @@ impl Seller {
     }
 
     fn resolution(&self) -> Resolution {
-        let state = if self.card.is_some() { State::Trusted } else { State::Untrusted };
-        let mut verdict = sample::empty(state, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
-        verdict.identity = self.card.map(|network| Identity {
+        let state = if self.card.is_some() { TrustState::Trusted } else { TrustState::Untrusted };
+        let mut verdict = sample::empty_resolution(state, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+        verdict.identity = self.card.map(|network| AgentIdentity {
             verbs: vec!["weather".to_owned()],
             networks: vec![network.to_owned()],
-            ..Identity::default()
+            ..AgentIdentity::default()
         });
         verdict.reasons = self.reasons.iter().map(|code| Reason::new(*code)).collect();
         verdict.name.normalized = Some("shop.eth".to_owned());
         verdict.freshness.fresh_until = Timestamp::from_second(40).expect("a time");
-        verdict.anchor = Some(Anchor {
+        verdict.anchor = Some(ChainAnchor {
             world: "test".to_owned(),
             chain: "eip155:1".to_owned(),
             block: AnchorBlock {
@@ -194,18 +194,21 @@ impl Seller {
             proof: self.grade,
             records_digest: None,
         });
-        let Some((address, endpoints)) = &self.published else { return sample::live(verdict, None) };
+        let Some((address, endpoints)) = &self.published else { return sample::live_resolution(verdict, None) };
         let mut records = PaymentRecords { offchain: self.offchain, ..PaymentRecords::default() };
-        let coin = CoinType::of_chain(84_532).expect("it has one");
+        let coin = CoinType::for_chain(84_532).expect("it has one");
         for coin in [coin, CoinType::EVM_DEFAULT] {
             let record = address.filter(|_| coin != CoinType::EVM_DEFAULT);
             records.addresses.insert(coin, record.map_or(AddressRecord::Absent, AddressRecord::Address));
         }
         for key in EndpointRecordKey::ALL {
             let text = endpoints.iter().find(|(of, _)| *of == key).map(|(_, text)| (*text).to_owned());
-            records.endpoints.insert(key, EndpointRecord::Read(text.map_or(Record::Absent, Record::Text)));
+            records.endpoints.insert(key, EndpointRecord::Read(text.map_or(TextRecord::Absent, TextRecord::Text)));
         }
-        sample::paid(verdict, sample::published(records.clone(), records).expect("there are records"))
+        sample::resolution_with_payments(
+            verdict,
+            sample::published_payments(records.clone(), records).expect("there are records"),
+        )
     }
 
     fn terms(&self) -> String {
@@ -223,37 +226,37 @@ impl Seller {
         terms.to_string()
     }
 
-    fn checked(&self) -> CheckOutcome {
+    fn checked(&self) -> SellerCheckOutcome {
         self.checked_with(Ok(self.remembered.clone()))
     }
 
-    fn checked_with(&self, remembered: Result<Remembered, Box<Reason>>) -> CheckOutcome {
-        let request = CheckRequest {
+    fn checked_with(&self, remembered: Result<OriginMemoryEntry, Box<Reason>>) -> SellerCheckOutcome {
+        let request = SellerCheckRequest {
             name: self.name.map(str::to_owned),
             named_by: self.named_by,
             verb: self.verb.map(str::to_owned),
             asked: self.asked.map(str::to_owned),
-            demand: Demand::PaymentRequired(self.terms()),
+            demand: PaymentDemand::PaymentRequired(self.terms()),
             url: self.url.map(str::to_owned),
             selected: None,
             limits: CallerLimits::default(),
             header: None,
         };
-        let rules = CheckRules {
+        let rules = SellerCheckRules {
             pinned: self.pinned.clone(),
             policy: self.policy.clone(),
             limits: limits(),
             gate: GatePolicy::default(),
         };
-        let mut checking = Checking::new(Arc::new(request), rules, remembered);
-        while let Some(wanted) = checking.wanted() {
+        let mut checking = SellerCheck::new(Arc::new(request), rules, remembered);
+        while let Some(wanted) = checking.missing_evidence() {
             match wanted {
-                Wanted::OriginFile(url) => {
+                MissingSellerEvidence::OriginFile(url) => {
                     assert_eq!(url, "https://shop.example/.well-known/agent-registration.json");
                     checking.supply_file(self.file.clone());
                 }
-                Wanted::Name(_) => checking.supply_name(self.reading()),
-                Wanted::Registration(_) => {
+                MissingSellerEvidence::Name(_) => checking.supply_name(self.reading()),
+                MissingSellerEvidence::Registration(_) => {
                     checking.supply_registration(self.registration.clone().unwrap_or(RegistrationReading::NoIdentity));
                 }
             }
@@ -263,27 +266,27 @@ impl Seller {
 
     fn reading(&self) -> JudgedName {
         let resolution = self.resolution();
-        let record = resolution.payment().map_or(Claim::None, |known| Claim::of_records(known, &network()));
+        let record = resolution.payment().map_or(PayeeClaim::None, |known| PayeeClaim::from_records(known, &network()));
         let until = Timestamp::from_second(30).expect("a time");
-        let read = payee::RegistrationSource { agent: U256::from(22), block: 5, until };
+        let read = payee::Erc8004WalletSource { agent: U256::from(22), block: 5, until };
         let registration = match self.registered {
-            true => Claim::Is(PAYEE, ClaimSource::Registration(Box::new(read))),
-            false => Claim::None,
+            true => PayeeClaim::Is(PAYEE, PayeeClaimSource::Registration(Box::new(read))),
+            false => PayeeClaim::None,
         };
-        let payees = [(network(), Payees { record, registration, ..Payees::default() })].into();
+        let payees = [(network(), NetworkPayees { record, registration, ..NetworkPayees::default() })].into();
         let route = match self.card {
-            Some(_) => Ok(Route::configured(URL).expect("an https URL")),
-            None => Err(Box::new(Reason::new(Code::InvokeNoRoute))),
+            Some(_) => Ok(AgentRoute::from_configuration(URL).expect("an https URL")),
+            None => Err(Box::new(Reason::new(ReasonCode::InvokeNoRoute))),
         };
         JudgedName { resolution, route, payees }
     }
 
-    fn answer(&self) -> CheckAnswer {
+    fn answer(&self) -> SellerCheckDocument {
         self.checked().answer
     }
 
     /// Whether the price of the answer is the one that the terms demand, within the limits.
-    fn demands(&self, answer: &CheckAnswer) -> bool {
+    fn demands(&self, answer: &SellerCheckDocument) -> bool {
         let (Some(price), Ok(terms)) = (&answer.price, serde_json::from_str::<Value>(&self.terms())) else {
             return false;
         };
@@ -327,7 +330,7 @@ impl Seller {
                 *file = parsed(changed);
             });
             change(&naming(), &|seller, changed| {
-                seller.file = parsed(changed).map_or_else(OriginFile::Unread, OriginFile::Read);
+                seller.file = parsed(changed).map_or_else(OriginRegistrationFile::Unread, OriginRegistrationFile::Read);
             });
         }
         sellers
@@ -342,58 +345,58 @@ fn merged(extra: &Value) -> Value {
 }
 
 #[track_caller]
-fn is(seller: &Seller, outcome: Outcome, codes: &[&str]) -> CheckAnswer {
+fn is(seller: &Seller, outcome: DecisionOutcome, codes: &[&str]) -> SellerCheckDocument {
     let answer = seller.answer();
     assert_eq!(
         (answer.decision, &*answer.codes),
         (outcome, &*codes.iter().map(|code| (*code).to_owned()).collect::<Vec<_>>()),
         "{answer:#?}"
     );
-    assert_eq!(answer.abort, outcome != Outcome::Allow, "{answer:#?}");
-    assert_eq!(answer.evidence.iter().map(|row| row.kind).collect::<Vec<_>>(), EvidenceKind::ALL);
+    assert_eq!(answer.abort, outcome != DecisionOutcome::Allow, "{answer:#?}");
+    assert_eq!(answer.evidence.iter().map(|row| row.kind).collect::<Vec<_>>(), PayeeEvidenceKind::ALL);
     answer
 }
 
-fn first_contact() -> CheckPolicy {
-    CheckPolicy { first_contact: FirstContact::Allow, ..CheckPolicy::default() }
+fn first_contact() -> SellerCheckPolicy {
+    SellerCheckPolicy { first_contact: FirstContactPolicy::Allow, ..SellerCheckPolicy::default() }
 }
 
-fn state_of(answer: &CheckAnswer, kind: EvidenceKind) -> EvidenceState {
+fn state_of(answer: &SellerCheckDocument, kind: PayeeEvidenceKind) -> PayeeEvidenceState {
     answer.evidence(kind).expect("there is a row for each kind").state
 }
 
 #[test]
 fn a_name_that_the_caller_gives_counts_once_its_address_is_the_payee() {
-    let answer = is(&Seller::default(), Outcome::Allow, &[]);
+    let answer = is(&Seller::default(), DecisionOutcome::Allow, &[]);
     assert_eq!(answer.reason, format!("Pay 0.01 USDC (eip155:84532) to {PAYEE}, proven by addr(name) at block 7."));
     assert_eq!(answer.valid_until, Timestamp::from_second(40).ok(), "the verdict ends first");
-    assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Proven);
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::Name), PayeeEvidenceState::Proven);
     for endpoints in [vec![], vec![(EndpointRecordKey::Url, "https://other.example")]] {
         let seller = Seller { published: Some((Some(PAYEE), endpoints)), ..Seller::default() };
-        is(&seller, Outcome::Allow, &[]);
-        is(&Seller { name: None, ..seller.clone() }.pinned("shop.eth"), Outcome::Allow, &[]);
-        is(&Seller { name: None, ..seller }.remembering("shop.eth"), Outcome::Allow, &[]);
+        is(&seller, DecisionOutcome::Allow, &[]);
+        is(&Seller { name: None, ..seller.clone() }.pinned("shop.eth"), DecisionOutcome::Allow, &[]);
+        is(&Seller { name: None, ..seller }.remembering("shop.eth"), DecisionOutcome::Allow, &[]);
     }
 }
 
 #[test]
 fn a_name_that_the_seller_gives_allows_nothing_by_itself() {
     let claiming = Seller::claiming();
-    let answer = is(&claiming, Outcome::Undecided, &["identity-claimed"]);
-    assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Proven);
-    for policy in [CheckPolicy::default(), first_contact()] {
-        let by_model = Seller { named_by: NamedBy::Seller, policy, ..Seller::default() };
-        is(&by_model, Outcome::Undecided, &["identity-claimed"]);
+    let answer = is(&claiming, DecisionOutcome::Undecided, &["identity-claimed"]);
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::Name), PayeeEvidenceState::Proven);
+    for policy in [SellerCheckPolicy::default(), first_contact()] {
+        let by_model = Seller { named_by: SellerIdentitySource::Seller, policy, ..Seller::default() };
+        is(&by_model, DecisionOutcome::Undecided, &["identity-claimed"]);
     }
     let file = RegistrationFile::parse(br#"{"services": [{"name": "ENS", "endpoint": "shop.eth"}]}"#).expect("JSON");
-    let by_host = Seller { name: None, file: OriginFile::Read(file), ..Seller::default() };
-    is(&by_host, Outcome::Undecided, &["identity-claimed"]);
+    let by_host = Seller { name: None, file: OriginRegistrationFile::Read(file), ..Seller::default() };
+    is(&by_host, DecisionOutcome::Undecided, &["identity-claimed"]);
 }
 
 #[test]
 fn first_contact_may_be_allowed_if_both_directions_are_proven() {
     let seller = Seller { policy: first_contact(), ..Seller::claiming() };
-    is(&seller, Outcome::Allow, &[]);
+    is(&seller, DecisionOutcome::Allow, &[]);
     let (_, next) = seller.checked().remember.expect("it is remembered");
     let expected =
         SeenIdentity { identity: "shop.eth".parse().expect("a name"), at: Timestamp::UNIX_EPOCH, block: Some(7) };
@@ -403,8 +406,8 @@ fn first_contact_may_be_allowed_if_both_directions_are_proven() {
     assert_eq!(outcome.answer.entries.iter().map(|row| row.abort).collect::<Vec<_>>(), [false, true]);
     assert_eq!(outcome.remember.expect("it is remembered").1.identity, Some(expected), "one entry may be paid");
     let alone = Seller { published: Some((Some(PAYEE), vec![])), ..seller };
-    let answer = is(&alone, Outcome::Undecided, &["identity-claimed"]);
-    assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Claimed);
+    let answer = is(&alone, DecisionOutcome::Undecided, &["identity-claimed"]);
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::Name), PayeeEvidenceState::Claimed);
 }
 
 /// Further evidence may prove a claimed identity, which can then be accepted.
@@ -422,23 +425,23 @@ fn what_was_proven_at_first_contact_waits_to_be_accepted() {
     assert_eq!(origin.as_str(), "https://shop.example");
     assert_eq!(next.identity, None);
     assert_eq!(next.proposed.map(|seen| seen.identity.to_string()).as_deref(), Some("shop.eth"));
-    let by_model = Seller { named_by: NamedBy::Seller, ..Seller::default() };
+    let by_model = Seller { named_by: SellerIdentitySource::Seller, ..Seller::default() };
     let (_, next) = by_model.checked().remember.expect("the payee is remembered");
     assert_eq!((next.identity, next.proposed), (None, None), "the origin did not show it");
     let known = Seller::claiming().remembering("shop.eth");
-    let answer = is(&known, Outcome::Allow, &[]);
-    assert_eq!(state_of(&answer, EvidenceKind::History), EvidenceState::Proven);
+    let answer = is(&known, DecisionOutcome::Allow, &[]);
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::History), PayeeEvidenceState::Proven);
 }
 
 #[test]
 fn another_identity_than_the_remembered_one_is_a_contradiction() {
     let moved = Seller::claiming().remembering("other.eth");
-    is(&moved, Outcome::Deny, &["identity-changed", "identity-claimed"]);
+    is(&moved, DecisionOutcome::Deny, &["identity-changed", "identity-claimed"]);
     let (_, next) = moved.checked().remember.expect("the new one waits to be accepted");
     assert_eq!(next.proposed.map(|seen| seen.identity.to_string()).as_deref(), Some("shop.eth"));
-    is(&Seller::default().remembering("other.eth"), Outcome::Deny, &["identity-changed"]);
-    is(&Seller::claiming().remembering("other.eth").pinned("shop.eth"), Outcome::Allow, &[]);
-    let other = is(&Seller::default().pinned("other.eth"), Outcome::Deny, &["identity-changed"]);
+    is(&Seller::default().remembering("other.eth"), DecisionOutcome::Deny, &["identity-changed"]);
+    is(&Seller::claiming().remembering("other.eth").pinned("shop.eth"), DecisionOutcome::Allow, &[]);
+    let other = is(&Seller::default().pinned("other.eth"), DecisionOutcome::Deny, &["identity-changed"]);
     assert_eq!(other.name.as_deref(), Some("shop.eth"), "the name of the request");
 }
 
@@ -448,28 +451,32 @@ fn a_payee_that_changed_is_shown_where_nobody_is_known() {
     let unknown = |address| Seller {
         name: None,
         published: None,
-        remembered: Remembered { payee: Some(seen(address)), ..Remembered::default() },
+        remembered: OriginMemoryEntry { payee: Some(seen(address)), ..OriginMemoryEntry::default() },
         ..Seller::default()
     };
     let claiming = Seller { remembered: unknown(THIEF).remembered, ..Seller::claiming() };
-    is(&claiming, Outcome::Undecided, &["identity-claimed", "payee-changed"]);
-    is(&Seller { policy: first_contact(), ..claiming }, Outcome::Undecided, &["identity-claimed", "payee-changed"]);
-    is(&unknown(PAYEE), Outcome::Undecided, &["payee-unproven"]);
-    is(&unknown(THIEF), Outcome::Undecided, &["payee-unproven", "payee-changed"]);
+    is(&claiming, DecisionOutcome::Undecided, &["identity-claimed", "payee-changed"]);
+    is(
+        &Seller { policy: first_contact(), ..claiming },
+        DecisionOutcome::Undecided,
+        &["identity-claimed", "payee-changed"],
+    );
+    is(&unknown(PAYEE), DecisionOutcome::Undecided, &["payee-unproven"]);
+    is(&unknown(THIEF), DecisionOutcome::Undecided, &["payee-unproven", "payee-changed"]);
     let (_, next) = unknown(PAYEE).checked().remember.expect("the memory was read");
-    assert_eq!(next, Remembered::default(), "nothing changed");
+    assert_eq!(next, OriginMemoryEntry::default(), "nothing changed");
     let rotated = Seller { remembered: unknown(THIEF).remembered, ..Seller::default() };
-    is(&rotated, Outcome::Allow, &[]);
+    is(&rotated, DecisionOutcome::Allow, &[]);
 }
 
 #[test]
 fn an_address_that_is_not_the_payee_contradicts() {
     let thief = |seller: Seller| Seller { published: seller.published.map(|(_, back)| (Some(THIEF), back)), ..seller };
-    is(&thief(Seller::default()), Outcome::Deny, &["payee-mismatch"]);
-    let answer = is(&thief(Seller::claiming()), Outcome::Deny, &["payee-mismatch", "identity-claimed"]);
-    assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Contradicted);
+    is(&thief(Seller::default()), DecisionOutcome::Deny, &["payee-mismatch"]);
+    let answer = is(&thief(Seller::claiming()), DecisionOutcome::Deny, &["payee-mismatch", "identity-claimed"]);
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::Name), PayeeEvidenceState::Contradicted);
     let silent = Seller { published: Some((None, vec![])), ..Seller::default() };
-    is(&silent, Outcome::Undecided, &["payee-unproven"]);
+    is(&silent, DecisionOutcome::Undecided, &["payee-unproven"]);
 }
 
 #[test]
@@ -492,9 +499,9 @@ fn origins_are_compared_whole_and_paths_by_segments() {
         assert_eq!(seller.answer().codes, expected, "{record}");
     }
     for asked in ["https://www.shop.example/", "http://shop.example/", "https://shop.example:444/"] {
-        is(&Seller { asked: Some(asked), ..Seller::default() }, Outcome::Deny, &["origin-mismatch"]);
+        is(&Seller { asked: Some(asked), ..Seller::default() }, DecisionOutcome::Deny, &["origin-mismatch"]);
     }
-    is(&Seller { asked: Some("https://shop.example/other"), ..Seller::default() }, Outcome::Allow, &[]);
+    is(&Seller { asked: Some("https://shop.example/other"), ..Seller::default() }, DecisionOutcome::Allow, &[]);
     for url in [
         "http://shop.example/",
         "https://u:p@shop.example/",
@@ -505,7 +512,7 @@ fn origins_are_compared_whole_and_paths_by_segments() {
         "https://shop.exam\tple/",
     ] {
         let answer = Seller { url: Some(url), ..Seller::default() }.answer();
-        assert!(answer.abort && answer.has(Code::OriginMismatch), "{answer:#?}");
+        assert!(answer.abort && answer.has(ReasonCode::OriginMismatch), "{answer:#?}");
     }
     assert!(Seller { url: None, ..Seller::default() }.answer().abort);
 }
@@ -513,13 +520,13 @@ fn origins_are_compared_whole_and_paths_by_segments() {
 #[test]
 fn the_word_of_a_gateway_counts_only_if_the_operator_says_so() {
     let seller = Seller { offchain: true, ..Seller::default() };
-    is(&seller, Outcome::Undecided, &["payee-unproven"]);
-    let policy = CheckPolicy { offchain: true, ..CheckPolicy::default() };
-    is(&Seller { policy, ..seller.clone() }, Outcome::Allow, &[]);
+    is(&seller, DecisionOutcome::Undecided, &["payee-unproven"]);
+    let policy = SellerCheckPolicy { offchain: true, ..SellerCheckPolicy::default() };
+    is(&Seller { policy, ..seller.clone() }, DecisionOutcome::Allow, &[]);
     // Nor do a key or a registration that a gateway names.
     let told = Seller { registered: true, published: Some((None, vec![])), ..seller };
-    is(&told, Outcome::Undecided, &["payee-unproven"]);
-    is(&Seller { offchain: false, ..told }, Outcome::Allow, &[]);
+    is(&told, DecisionOutcome::Undecided, &["payee-unproven"]);
+    is(&Seller { offchain: false, ..told }, DecisionOutcome::Allow, &[]);
 }
 
 /// Whoever controls the terms can make a name that points to this origin and to any registration.
@@ -527,78 +534,81 @@ fn the_word_of_a_gateway_counts_only_if_the_operator_says_so() {
 fn registration_of_a_sellers_name_allows_no_first_contact() {
     let mut told = Seller { registered: true, policy: first_contact(), ..Seller::claiming() };
     told.published.as_mut().expect("the name publishes").0 = None;
-    let answer = is(&told, Outcome::Undecided, &["identity-claimed"]);
-    assert_eq!(state_of(&answer, EvidenceKind::Erc8004), EvidenceState::Claimed);
+    let answer = is(&told, DecisionOutcome::Undecided, &["identity-claimed"]);
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::Erc8004), PayeeEvidenceState::Claimed);
 }
 
 #[test]
 fn a_released_name_and_one_strangers_word_prove_nobody() {
-    let released = Seller { reasons: vec![Code::TxtMissing, Code::NameReleased], ..Seller::default() };
-    is(&released, Outcome::Deny, &["name-released"]);
-    for unknown in [Code::ChainBehind, Code::RecordPending] {
-        let seller = Seller { reasons: vec![Code::TxtMissing, unknown], ..Seller::default() };
-        is(&seller, Outcome::Undecided, &[unknown.slug()]);
+    let released = Seller { reasons: vec![ReasonCode::TxtMissing, ReasonCode::NameReleased], ..Seller::default() };
+    is(&released, DecisionOutcome::Deny, &["name-released"]);
+    for unknown in [ReasonCode::ChainBehind, ReasonCode::RecordPending] {
+        let seller = Seller { reasons: vec![ReasonCode::TxtMissing, unknown], ..Seller::default() };
+        is(&seller, DecisionOutcome::Undecided, &[unknown.slug()]);
     }
-    let grade = Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false };
-    is(&Seller { grade, ..Seller::default() }, Outcome::Deny, &["single-rpc"]);
+    let grade = ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: false };
+    is(&Seller { grade, ..Seller::default() }, DecisionOutcome::Deny, &["single-rpc"]);
 }
 
 #[test]
 fn only_accepted_evidence_allows() {
-    let policy = CheckPolicy { accept: [EvidenceKind::Card, EvidenceKind::Offer].into(), ..CheckPolicy::default() };
-    is(&Seller { policy, ..Seller::default() }, Outcome::Undecided, &["payee-unproven"]);
+    let policy = SellerCheckPolicy {
+        accept: [PayeeEvidenceKind::Card, PayeeEvidenceKind::Offer].into(),
+        ..SellerCheckPolicy::default()
+    };
+    is(&Seller { policy, ..Seller::default() }, DecisionOutcome::Undecided, &["payee-unproven"]);
     let invalid = Seller { name: Some("not a name"), ..Seller::default() };
-    assert!(invalid.answer().has(Code::NameInvalid) && invalid.answer().abort);
+    assert!(invalid.answer().has(ReasonCode::NameInvalid) && invalid.answer().abort);
 }
 
 #[test]
 fn a_card_proves_the_payee_on_the_networks_that_it_lists() {
-    let accept_card = CheckPolicy { accept: [EvidenceKind::Card].into(), ..CheckPolicy::default() };
+    let accept_card = SellerCheckPolicy { accept: [PayeeEvidenceKind::Card].into(), ..SellerCheckPolicy::default() };
     let with_card = |network| Seller { card: Some(network), reasons: vec![], ..Seller::default() };
     let here = Seller { policy: accept_card.clone(), ..with_card("eip155:84532") };
-    let answer = is(&here, Outcome::Allow, &[]);
-    assert_eq!(state_of(&answer, EvidenceKind::Card), EvidenceState::Proven);
+    let answer = is(&here, DecisionOutcome::Allow, &[]);
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::Card), PayeeEvidenceState::Proven);
     let elsewhere = with_card("eip155:1");
-    let answer = is(&elsewhere, Outcome::Allow, &[]);
-    assert_eq!(state_of(&answer, EvidenceKind::Card), EvidenceState::Undecided, "the name proves the payee");
-    is(&Seller { policy: accept_card, ..elsewhere }, Outcome::Undecided, &["payee-unproven"]);
-    let denied = Seller { reasons: vec![Code::StatusWithdrawn], ..with_card("eip155:84532") };
-    let answer = is(&denied, Outcome::Deny, &["status-withdrawn"]);
-    assert_eq!(state_of(&answer, EvidenceKind::Card), EvidenceState::Contradicted);
+    let answer = is(&elsewhere, DecisionOutcome::Allow, &[]);
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::Card), PayeeEvidenceState::Undecided, "the name proves the payee");
+    is(&Seller { policy: accept_card, ..elsewhere }, DecisionOutcome::Undecided, &["payee-unproven"]);
+    let denied = Seller { reasons: vec![ReasonCode::StatusWithdrawn], ..with_card("eip155:84532") };
+    let answer = is(&denied, DecisionOutcome::Deny, &["status-withdrawn"]);
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::Card), PayeeEvidenceState::Contradicted);
 }
 
 #[test]
 fn registration_has_the_outcomes_of_the_draft() {
-    use RegistrationOutcome as Is;
-    let outcome = |seller: &Seller| seller.answer().evidence(EvidenceKind::Erc8004).and_then(|row| row.outcome);
+    use Erc8004Outcome as Is;
+    let outcome = |seller: &Seller| seller.answer().evidence(PayeeEvidenceKind::Erc8004).and_then(|row| row.outcome);
     let here = "https://shop.example";
     let honest = Seller::registered(Some(PAYEE), here, None);
-    is(&honest, Outcome::Undecided, &["identity-claimed"]);
+    is(&honest, DecisionOutcome::Undecided, &["identity-claimed"]);
     assert_eq!(outcome(&honest), Some(Is::VerifiedWallet));
-    is(&honest.clone().pinned(REGISTRATION), Outcome::Allow, &[]);
+    is(&honest.clone().pinned(REGISTRATION), DecisionOutcome::Allow, &[]);
     let allowed = Seller { policy: first_contact(), ..honest };
-    is(&allowed, Outcome::Allow, &[]);
-    is(&Seller { file: OriginFile::Absent, ..allowed }, Outcome::Undecided, &["identity-claimed"]);
+    is(&allowed, DecisionOutcome::Allow, &[]);
+    is(&Seller { file: OriginRegistrationFile::Absent, ..allowed }, DecisionOutcome::Undecided, &["identity-claimed"]);
 
     let elsewhere = Seller::registered(Some(PAYEE), "https://other.example", None);
-    is(&elsewhere, Outcome::Deny, &["origin-mismatch", "identity-claimed"]);
+    is(&elsewhere, DecisionOutcome::Deny, &["origin-mismatch", "identity-claimed"]);
     assert_eq!(outcome(&elsewhere), Some(Is::EndpointUnlisted));
-    is(&elsewhere.pinned(REGISTRATION), Outcome::Allow, &[]);
+    is(&elsewhere.pinned(REGISTRATION), DecisionOutcome::Allow, &[]);
 
     let other = Seller::registered(Some(THIEF), here, None).pinned(REGISTRATION);
-    is(&other, Outcome::Deny, &["payee-mismatch"]);
+    is(&other, DecisionOutcome::Deny, &["payee-mismatch"]);
     assert_eq!(outcome(&other), Some(Is::Mismatch));
     let owner = Seller::registered(Some(THIEF), here, Some(PAYEE)).pinned(REGISTRATION);
-    is(&owner, Outcome::Undecided, &["payee-unproven"]);
+    is(&owner, DecisionOutcome::Undecided, &["payee-unproven"]);
     assert_eq!(outcome(&owner), Some(Is::OwnerOnly));
     let none = Seller::registered(None, here, None).pinned(REGISTRATION);
-    is(&none, Outcome::Undecided, &["payee-unproven"]);
+    is(&none, DecisionOutcome::Undecided, &["payee-unproven"]);
     assert_eq!(outcome(&none), Some(Is::NoAgentWallet));
     let nobody = Seller { registration: Some(RegistrationReading::NoIdentity), ..none.clone() };
     assert_eq!(outcome(&nobody), Some(Is::NoIdentity));
-    let unread = RegistrationReading::NotRead(Box::new(Reason::new(Code::PayeeUnproven)));
+    let unread = RegistrationReading::NotRead(Box::new(Reason::new(ReasonCode::PayeeUnproven)));
     let unread = Seller { registration: Some(unread), ..none };
-    is(&unread, Outcome::Undecided, &["payee-unproven"]);
+    is(&unread, DecisionOutcome::Undecided, &["payee-unproven"]);
     assert_eq!(outcome(&unread), Some(Is::NotRead));
 }
 
@@ -614,26 +624,26 @@ fn order_of_entries_does_not_affect_the_payee() {
     let unpaid = Seller::registered(Some(Address::repeat_byte(7)), "https://shop.example", Some(PAYEE));
     let unpaid = unpaid.pinned(REGISTRATION).beside(&json!({"payTo": THIEF}));
     for seller in [unpaid.clone(), unpaid.reversed()] {
-        let row = seller.answer().evidence(EvidenceKind::Erc8004).cloned().expect("there is a row for each kind");
-        assert_eq!(row.outcome, Some(RegistrationOutcome::Mismatch));
+        let row = seller.answer().evidence(PayeeEvidenceKind::Erc8004).cloned().expect("there is a row for each kind");
+        assert_eq!(row.outcome, Some(Erc8004Outcome::Mismatch));
     }
 }
 
 #[test]
 fn registration_counts_on_its_own_chain_only() {
     let mut seller = Seller::registered(Some(PAYEE), "https://shop.example", None);
-    let elsewhere: Registration = REGISTRATION.replace("84532", "8453").parse().expect("a registration");
+    let elsewhere: AgentRegistration = REGISTRATION.replace("84532", "8453").parse().expect("a registration");
     let Some(RegistrationReading::Read { entry, .. }) = &mut seller.registration else { panic!("it is read") };
     *entry = elsewhere.clone();
-    is(&seller.pinned(&elsewhere.to_string()), Outcome::Undecided, &["payee-unproven"]);
+    is(&seller.pinned(&elsewhere.to_string()), DecisionOutcome::Undecided, &["payee-unproven"]);
 }
 
 #[test]
 fn memory_that_cannot_be_read_may_bind_the_origin_to_another_identity() {
-    let unread = Err(Box::new(Reason::new(Code::MemoryUnavailable)));
+    let unread = Err(Box::new(Reason::new(ReasonCode::MemoryUnavailable)));
     let answer = Seller::default().checked_with(unread).answer;
-    assert_eq!((answer.decision, &*answer.codes), (Outcome::Undecided, &["memory-unavailable".to_owned()][..]));
-    assert_eq!(state_of(&answer, EvidenceKind::History), EvidenceState::Undecided);
+    assert_eq!((answer.decision, &*answer.codes), (DecisionOutcome::Undecided, &["memory-unavailable".to_owned()][..]));
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::History), PayeeEvidenceState::Undecided);
 }
 
 /// The gate denies this verb of the agent, although the address of its name proves the payee.
@@ -641,9 +651,9 @@ fn memory_that_cannot_be_read_may_bind_the_origin_to_another_identity() {
 fn contradicted_row_denies_whatever_the_others_prove() {
     let denied = Seller { reasons: vec![], verb: Some("classify"), ..Seller::default() };
     let answer = Seller { card: Some("eip155:84532"), ..denied }.answer();
-    assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Proven);
-    assert_eq!(state_of(&answer, EvidenceKind::Card), EvidenceState::Contradicted);
-    assert_eq!(answer.decision, Outcome::Deny, "{answer:#?}");
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::Name), PayeeEvidenceState::Proven);
+    assert_eq!(state_of(&answer, PayeeEvidenceKind::Card), PayeeEvidenceState::Contradicted);
+    assert_eq!(answer.decision, DecisionOutcome::Deny, "{answer:#?}");
 }
 
 #[test]
@@ -670,7 +680,7 @@ fn changed_byte_never_allows_another_payment() {
         Seller { policy: first_contact, ..registered(THIEF, here) },
         Seller::registered(Some(THIEF), here, Some(PAYEE)).pinned(REGISTRATION),
         Seller { offchain: true, ..Seller::default() },
-        Seller { reasons: vec![Code::NameReleased], ..Seller::default() },
+        Seller { reasons: vec![ReasonCode::NameReleased], ..Seller::default() },
     ];
     for (number, seller) in sellers.iter().enumerate() {
         let may_be_paid = !seller.answer().abort;

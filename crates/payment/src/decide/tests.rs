@@ -5,31 +5,33 @@ mod changed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Knowledge, PaymentQuestion, Selected, decide};
-use crate::Decision;
+use super::{PaymentKnowledge, PaymentOptionSelection, PaymentQuestion, decide};
+use crate::PaymentDecision;
 use crate::artifact::SignerKeys;
 use crate::asset::{AssetId, AssetProperties};
-use crate::decision::{Check, Outcome};
-use crate::limits::{AssetLimit, Limits, NetworkSource};
-use crate::network::Network;
-use crate::payee::{Claim, ClaimSource, Payees, RegistrationSource};
-use crate::request::{DecisionRequest, Demand};
-use crate::route::Route;
-use crate::terms::{Entry, Price, Reply, StatedDomain, Terms, Transfer, Version};
+use crate::decision::{DecisionOutcome, PaymentCheck};
+use crate::limits::{AssetLimit, NetworkPermissionSource, PaymentLimits};
+use crate::network::Caip2Network;
+use crate::payee::{Erc8004WalletSource, NetworkPayees, PayeeClaim, PayeeClaimSource};
+use crate::request::{PaymentDecisionRequest, PaymentDemand};
+use crate::route::AgentRoute;
+use crate::terms::{
+    PaymentOption, PaymentTerms, Price, SellerHttpReply, StatedEip712Domain, TransferMethod, X402Version,
+};
 use crate::testing::jws_offer;
 use crate::tests::published;
 use alloy_primitives::{Address, U256, address};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::payment::{CoinType, EndpointRecordKey};
-use clresolve_core::reading::{Grade, Proof};
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::state::State;
-use clresolve_jose::SigningKey;
+use clresolve_core::reading::{ProofGrade, ProofStrength};
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::state::TrustState;
+use clresolve_jose::Ed25519SigningKey;
 use clresolve_verdict::gate::{GatePolicy, GateVerbs};
 use clresolve_verdict::sample;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::{Anchor, AnchorBlock, Identity};
+use clresolve_verdict::verdict::{AgentIdentity, AnchorBlock, ChainAnchor};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -38,41 +40,41 @@ const USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
 const PAYEE: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
 const THIEF: Address = address!("3C44CdDdB6a900fa2b585dd299e03d12FA4293BC");
 
-fn network(text: &str) -> Network {
+fn network(text: &str) -> Caip2Network {
     text.parse().expect("a CAIP-2 identifier")
 }
 
 /// The verdict on an agent that implements two verbs and lists one network.
-fn agent(state: State) -> Resolution {
+fn agent(state: TrustState) -> Resolution {
     agent_at(state, "finalized")
 }
 
-fn agent_at(state: State, tag: &str) -> Resolution {
-    let mut verdict = sample::empty(state, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+fn agent_at(state: TrustState, tag: &str) -> Resolution {
+    let mut verdict = sample::empty_resolution(state, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
     verdict.reasons = match state {
-        State::Trusted => Vec::new(),
-        State::Untrusted => vec![Reason::new(Code::CidMismatch)],
-        State::Indeterminate => vec![Reason::new(Code::RpcUnreachable)],
+        TrustState::Trusted => Vec::new(),
+        TrustState::Untrusted => vec![Reason::new(ReasonCode::CidMismatch)],
+        TrustState::Indeterminate => vec![Reason::new(ReasonCode::RpcUnreachable)],
     };
     verdict.id = format!("sha256:{state}");
     verdict.name.normalized = Some("summarizeagent.eth".to_owned());
     verdict.freshness.fresh_until = "1970-01-01T00:05:00Z".parse().unwrap();
-    verdict.identity = Some(Identity {
+    verdict.identity = Some(AgentIdentity {
         verbs: vec!["summarize".to_owned(), "classify".to_owned()],
         networks: vec!["eip155:84532".to_owned()],
-        ..Identity::default()
+        ..AgentIdentity::default()
     });
-    verdict.anchor = Some(Anchor {
+    verdict.anchor = Some(ChainAnchor {
         world: "test".to_owned(),
         chain: "eip155:1".to_owned(),
         block: AnchorBlock { number: 7, hash: String::new(), timestamp: String::new(), tag: tag.to_owned() },
         resolver: None,
         wildcard: None,
         offchain: false,
-        proof: Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false },
+        proof: ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false },
         records_digest: None,
     });
-    sample::live(verdict, None)
+    sample::live_resolution(verdict, None)
 }
 
 fn price() -> Price {
@@ -83,21 +85,22 @@ fn price() -> Price {
         asset: USDC,
         pay_to: PAYEE,
         max_timeout_seconds: 60,
-        transfer: Transfer::Eip3009,
+        transfer: TransferMethod::Eip3009,
         domain: domain(Some("USDC"), Some("2")),
     }
 }
 
-fn domain(name: Option<&str>, version: Option<&str>) -> StatedDomain {
-    StatedDomain { name: name.map(str::to_owned), version: version.map(str::to_owned) }
+fn domain(name: Option<&str>, version: Option<&str>) -> StatedEip712Domain {
+    StatedEip712Domain { name: name.map(str::to_owned), version: version.map(str::to_owned) }
 }
 
-fn terms(prices: Vec<Result<Price, Box<Reason>>>) -> Terms {
-    let entry = |(index, price)| Entry { json: json!({ "index": index }), resource: Some(URL.to_owned()), price };
+fn terms(prices: Vec<Result<Price, Box<Reason>>>) -> PaymentTerms {
+    let entry =
+        |(index, price)| PaymentOption { json: json!({ "index": index }), resource: Some(URL.to_owned()), price };
     let entries = prices.into_iter().enumerate().map(entry).collect();
     let extensions = Map::new();
-    Terms {
-        version: Version::V2,
+    PaymentTerms {
+        version: X402Version::V2,
         also_v1: false,
         moved: Default::default(),
         resource: None,
@@ -107,32 +110,37 @@ fn terms(prices: Vec<Result<Price, Box<Reason>>>) -> Terms {
     }
 }
 
-fn limits() -> Limits {
+fn limits() -> PaymentLimits {
     let id = AssetId { network: network("eip155:84532"), address: USDC };
-    let asset = AssetProperties::known(&id).expect("it is in the table");
+    let asset = AssetProperties::find_known(&id).expect("it is in the table");
     let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
-    Limits { set: true, networks: [id.network.clone()].into(), assets: [(id, limit)].into(), ..Limits::default() }
+    PaymentLimits {
+        set: true,
+        networks: [id.network.clone()].into(),
+        assets: [(id, limit)].into(),
+        ..PaymentLimits::default()
+    }
 }
 
-fn payees() -> BTreeMap<Network, Payees> {
-    let record = Claim::Is(PAYEE, ClaimSource::Record(CoinType::of_chain(84_532).expect("it has one")));
-    [(network("eip155:84532"), Payees { record, ..Payees::default() })].into()
+fn payees() -> BTreeMap<Caip2Network, NetworkPayees> {
+    let record = PayeeClaim::Is(PAYEE, PayeeClaimSource::Record(CoinType::for_chain(84_532).expect("it has one")));
+    [(network("eip155:84532"), NetworkPayees { record, ..NetworkPayees::default() })].into()
 }
 
 /// One test case. The default is allowed.
 struct Case {
-    state: State,
+    state: TrustState,
     tag: &'static str,
     gate: GatePolicy,
     verb: &'static str,
-    terms: Result<Terms, Reason>,
+    terms: Result<PaymentTerms, Reason>,
     url: Option<&'static str>,
-    selected: Option<Selected>,
-    limits: Limits,
-    route: Result<Route, Reason>,
-    tools: Option<Result<Route, Reason>>,
+    selected: Option<PaymentOptionSelection>,
+    limits: PaymentLimits,
+    route: Result<AgentRoute, Reason>,
+    tools: Option<Result<AgentRoute, Reason>>,
     is_http_reply: bool,
-    payees: BTreeMap<Network, Payees>,
+    payees: BTreeMap<Caip2Network, NetworkPayees>,
     signed: Option<&'static str>,
     now: Timestamp,
 }
@@ -140,7 +148,7 @@ struct Case {
 impl Default for Case {
     fn default() -> Self {
         Self {
-            state: State::Trusted,
+            state: TrustState::Trusted,
             tag: "finalized",
             gate: GatePolicy::default(),
             verb: "summarize",
@@ -148,7 +156,7 @@ impl Default for Case {
             url: Some(URL),
             selected: None,
             limits: limits(),
-            route: Ok(Route::configured(URL).expect("an https URL")),
+            route: Ok(AgentRoute::from_configuration(URL).expect("an https URL")),
             tools: None,
             is_http_reply: false,
             payees: payees(),
@@ -165,29 +173,29 @@ impl Case {
         Self { terms: Ok(terms(vec![Ok(changed)])), ..Self::default() }
     }
 
-    fn limited(change: impl FnOnce(&mut Limits)) -> Self {
+    fn limited(change: impl FnOnce(&mut PaymentLimits)) -> Self {
         let mut limits = limits();
         change(&mut limits);
         Self { limits, ..Self::default() }
     }
 
-    fn claimed(record: Claim) -> Self {
-        let payees = Payees { record, ..Payees::default() };
+    fn claimed(record: PayeeClaim) -> Self {
+        let payees = NetworkPayees { record, ..NetworkPayees::default() };
         Self { payees: [(network("eip155:84532"), payees)].into(), ..Self::default() }
     }
 
     /// The terms pay `address`, and the name publishes the same address.
     fn named_payee(address: Address) -> Self {
-        let coin = CoinType::of_chain(84_532).expect("it has one");
-        let payees = Self::claimed(Claim::Is(address, ClaimSource::Record(coin))).payees;
+        let coin = CoinType::for_chain(84_532).expect("it has one");
+        let payees = Self::claimed(PayeeClaim::Is(address, PayeeClaimSource::Record(coin))).payees;
         Self { payees, ..Self::priced(|price| price.pay_to = address) }
     }
 
-    fn decide(&self) -> Decision {
+    fn decide(&self) -> PaymentDecision {
         self.decide_on(&agent_at(self.state, self.tag))
     }
 
-    fn decide_on(&self, resolution: &Resolution) -> Decision {
+    fn decide_on(&self, resolution: &Resolution) -> PaymentDecision {
         let question = PaymentQuestion {
             verb: self.verb,
             terms: self.terms.as_ref(),
@@ -196,7 +204,7 @@ impl Case {
             selected: self.selected.as_ref(),
             signed: self.signed,
         };
-        let known = Knowledge {
+        let known = PaymentKnowledge {
             resolution,
             gate: &self.gate,
             limits: &self.limits,
@@ -212,7 +220,7 @@ impl Case {
 #[test]
 fn what_passes_every_check_is_allowed() {
     let decision = Case::default().decide();
-    assert_eq!((decision.decision, decision.abort), (Outcome::Allow, false));
+    assert_eq!((decision.decision, decision.abort), (DecisionOutcome::Allow, false));
     assert_eq!(decision.reason, format!("Pay 0.01 USDC (eip155:84532) to {PAYEE}, proven by addr(name) at block 7."));
     assert_eq!((decision.codes.len(), decision.unchecked.len()), (0, 0));
     assert_eq!(decision.checked.len(), 8);
@@ -227,11 +235,11 @@ fn what_passes_every_check_is_allowed() {
 #[test]
 fn a_decision_ends_with_the_reading_of_a_registration() {
     let until = "1970-01-01T00:00:30Z".parse().expect("a time");
-    let read = RegistrationSource { agent: U256::from(22), block: 5, until };
-    let registration = Claim::Is(PAYEE, ClaimSource::Registration(Box::new(read)));
-    let payees = Payees { registration, ..Payees::default() };
+    let read = Erc8004WalletSource { agent: U256::from(22), block: 5, until };
+    let registration = PayeeClaim::Is(PAYEE, PayeeClaimSource::Registration(Box::new(read)));
+    let payees = NetworkPayees { registration, ..NetworkPayees::default() };
     let decision = Case { payees: [(network("eip155:84532"), payees)].into(), ..Case::default() }.decide();
-    assert_eq!((decision.decision, decision.valid_until), (Outcome::Allow, Some(until)));
+    assert_eq!((decision.decision, decision.valid_until), (DecisionOutcome::Allow, Some(until)));
     let said = "proven by agent 22 of the ERC-8004 registry on eip155:84532 at its block 5.";
     assert!(decision.reason.ends_with(said), "{}", decision.reason);
 }
@@ -239,7 +247,7 @@ fn a_decision_ends_with_the_reading_of_a_registration() {
 /// The decision expires with the verdict, the offer or the terms, whichever is first.
 #[test]
 fn a_decision_ends_with_the_offer_that_proves_its_payee() {
-    let key = SigningKey::generate().expect("a key");
+    let key = Ed25519SigningKey::generate().expect("a key");
     let offered = |valid_until: u64| {
         let payload = json!({
             "version": 1, "resourceUrl": URL, "scheme": "exact", "network": "eip155:84532", "amount": "10000",
@@ -247,18 +255,22 @@ fn a_decision_ends_with_the_offer_that_proves_its_payee() {
         });
         let mut terms = terms(vec![Ok(price())]);
         terms.offers = vec![jws_offer(&json!({"alg": "EdDSA", "kid": "did:web:a.example#1"}), &payload, &key)];
-        let signers = SignerKeys { ed25519: vec![key.public().clone()], ..SignerKeys::default() };
-        let payees = Payees { signers, ..Payees::default() };
+        let signers = SignerKeys { ed25519: vec![key.public_key().clone()], ..SignerKeys::default() };
+        let payees = NetworkPayees { signers, ..NetworkPayees::default() };
         Case { terms: Ok(terms), payees: [(network("eip155:84532"), payees)].into(), ..Case::default() }.decide()
     };
     let [soon, later] = [20, 200].map(offered);
-    assert_eq!((soon.decision, soon.valid_until), (Outcome::Allow, Timestamp::from_second(20).ok()));
-    assert_eq!((later.decision, later.valid_until), (Outcome::Allow, Timestamp::from_second(60).ok()), "the terms");
+    assert_eq!((soon.decision, soon.valid_until), (DecisionOutcome::Allow, Timestamp::from_second(20).ok()));
+    assert_eq!(
+        (later.decision, later.valid_until),
+        (DecisionOutcome::Allow, Timestamp::from_second(60).ok()),
+        "the terms"
+    );
 }
 
 /// The decision if only an offer for `offered` proves the payee, and the terms are for `resource`.
-fn offered(resource: &str, offered: &str, rest: Case) -> Decision {
-    let key = SigningKey::generate().expect("a key");
+fn offered(resource: &str, offered: &str, rest: Case) -> PaymentDecision {
+    let key = Ed25519SigningKey::generate().expect("a key");
     let payload = json!({
         "version": 1, "resourceUrl": offered, "scheme": "exact", "network": "eip155:84532", "amount": "10000",
         "asset": USDC.to_string(), "payTo": PAYEE.to_string(), "validUntil": 0,
@@ -266,8 +278,8 @@ fn offered(resource: &str, offered: &str, rest: Case) -> Decision {
     let mut terms = terms(vec![Ok(price())]);
     terms.entries[0].resource = Some(resource.to_owned());
     terms.offers = vec![jws_offer(&json!({"alg": "EdDSA", "kid": "did:web:a.example#1"}), &payload, &key)];
-    let signers = SignerKeys { ed25519: vec![key.public().clone()], ..SignerKeys::default() };
-    let payees = [(network("eip155:84532"), Payees { signers, ..Payees::default() })].into();
+    let signers = SignerKeys { ed25519: vec![key.public_key().clone()], ..SignerKeys::default() };
+    let payees = [(network("eip155:84532"), NetworkPayees { signers, ..NetworkPayees::default() })].into();
     Case { terms: Ok(terms), payees, ..rest }.decide()
 }
 
@@ -281,7 +293,7 @@ fn an_offer_is_for_what_answered_or_for_the_resource_that_is_taken_for_it() {
     let case = Case::default;
     let tools = || Case { tools: Some(Ok(tools())), ..case() };
     let asked = || Case { url: Some("https://api.sandbox.example/summarize/v1?q=1"), ..case() };
-    let published = || Route::of_record(EndpointRecordKey::Web, URL, "", "").expect("an https URL");
+    let published = || AgentRoute::from_record(EndpointRecordKey::Web, URL, "", "").expect("an https URL");
     let without_tools = || Case { route: Ok(published()), ..case() };
     let cases: [(&str, &str, Case, &[&str]); 11] = [
         (URL, URL, case(), &[]),
@@ -305,13 +317,14 @@ fn an_offer_is_for_what_answered_or_for_the_resource_that_is_taken_for_it() {
 }
 
 /// The URL of the cases, published in the name's tools record.
-fn tools() -> Route {
-    Route::of_record(EndpointRecordKey::Mcp, URL, "", "").expect("an https URL")
+fn tools() -> AgentRoute {
+    AgentRoute::from_record(EndpointRecordKey::Mcp, URL, "", "").expect("an https URL")
 }
 
 #[test]
 fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
-    let runtime = || Route::of_record(EndpointRecordKey::Runtime, "https://runtime.sandbox.example", "summarize", "v1");
+    let runtime =
+        || AgentRoute::from_record(EndpointRecordKey::Runtime, "https://runtime.sandbox.example", "summarize", "v1");
     let of = |resources: &[&str], change: fn(&mut Case)| {
         let mut terms = terms(vec![Ok(price()); resources.len()]);
         for (entry, resource) in terms.entries.iter_mut().zip(resources) {
@@ -325,10 +338,10 @@ fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
     let codes = |resources: &[&str], change| of(resources, change).codes;
     let tool = &["mcp://tool/summarize"];
     let paid = of(tool, |_| {});
-    assert_eq!((paid.decision, paid.codes), (Outcome::Allow, vec!["resource-differs".to_owned()]));
+    assert_eq!((paid.decision, paid.codes), (DecisionOutcome::Allow, vec!["resource-differs".to_owned()]));
     assert_eq!(paid.route, Some(tools()));
-    assert_eq!(codes(tool, |case| case.route = Err(Reason::new(Code::RecordPending))), ["resource-differs"]);
-    assert_eq!(codes(tool, |case| case.tools = Some(Err(Reason::new(Code::RecordPending)))), ["record-pending"]);
+    assert_eq!(codes(tool, |case| case.route = Err(Reason::new(ReasonCode::RecordPending))), ["resource-differs"]);
+    assert_eq!(codes(tool, |case| case.tools = Some(Err(Reason::new(ReasonCode::RecordPending)))), ["record-pending"]);
     assert_eq!(
         codes(tool, |case| case.url = Some("https://evil.example/summarize/v1")),
         ["endpoint-mismatch", "resource-mismatch"]
@@ -343,7 +356,7 @@ fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
     {
         let mut terms = terms(vec![Ok(price())]);
         terms.entries[0].resource = Some(tool[0].to_owned());
-        let route = Ok(Route::configured(url).expect("an https URL"));
+        let route = Ok(AgentRoute::from_configuration(url).expect("an https URL"));
         let case = Case { terms: Ok(terms), route, tools: Some(Ok(tools())), ..Case::default() };
         assert_eq!(case.decide().codes, said, "{url}");
     }
@@ -352,11 +365,11 @@ fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
 /// The configured route and the tools record both specify where tools are called over MCP.
 #[test]
 fn reply_over_http_sells_no_tool() {
-    let configured = || Route::configured(URL).expect("an https URL");
-    let published = || Route::of_record(EndpointRecordKey::Web, URL, "", "").expect("an https URL");
+    let configured = || AgentRoute::from_configuration(URL).expect("an https URL");
+    let published = || AgentRoute::from_record(EndpointRecordKey::Web, URL, "", "").expect("an https URL");
     for tool in ["mcp://tool/summarize", "x402://summarize"] {
         for route in [configured(), published(), tools()] {
-            for tools in [None, Some(Ok(tools())), Some(Err(Reason::new(Code::RecordPending)))] {
+            for tools in [None, Some(Ok(tools())), Some(Err(Reason::new(ReasonCode::RecordPending)))] {
                 let mut terms = terms(vec![Ok(price())]);
                 terms.entries[0].resource = Some(tool.to_owned());
                 let case =
@@ -373,10 +386,10 @@ fn reply_over_http_sells_no_tool() {
 
 #[test]
 fn configured_route_decides_for_tools_without_a_record() {
-    for tools in [None, Some(Err(Reason::new(Code::RecordPending)))] {
+    for tools in [None, Some(Err(Reason::new(ReasonCode::RecordPending)))] {
         let mut terms = terms(vec![Ok(price())]);
         terms.entries[0].resource = Some("x402://summarize".to_owned());
-        let route = Ok(Route::configured(URL).expect("an https URL"));
+        let route = Ok(AgentRoute::from_configuration(URL).expect("an https URL"));
         let decision = Case { terms: Ok(terms), route, tools, ..Case::default() }.decide();
         assert_eq!((decision.abort, decision.codes), (false, vec!["resource-differs".to_owned()]));
     }
@@ -385,11 +398,12 @@ fn configured_route_decides_for_tools_without_a_record() {
 #[test]
 fn unreadable_terms_are_not_held_against_a_route() {
     for url in [URL, "https://tools.sandbox.example/mcp"] {
-        let unread = Case { terms: Err(Reason::new(Code::PaymentTermsMalformed)), url: Some(url), ..Case::default() };
+        let unread =
+            Case { terms: Err(Reason::new(ReasonCode::PaymentTermsMalformed)), url: Some(url), ..Case::default() };
         let decision = unread.decide();
         assert_eq!((decision.abort, decision.codes), (true, vec!["payment-terms-malformed".to_owned()]));
-        assert_eq!(decision.unchecked.contains(&Check::Route), url != URL, "{url}");
-        assert_eq!(decision.checked.contains(&Check::Route), url == URL, "{url}");
+        assert_eq!(decision.unchecked.contains(&PaymentCheck::Route), url != URL, "{url}");
+        assert_eq!(decision.checked.contains(&PaymentCheck::Route), url == URL, "{url}");
     }
 }
 
@@ -399,10 +413,10 @@ fn index_that_means_two_entries_selects_none() {
     terms.entries[1].json = json!({"index": 1});
     terms.moved = [0].into();
     let selected = |selected| Case { terms: Ok(terms.clone()), selected: Some(selected), ..Case::default() }.decide();
-    assert_eq!(selected(Selected::Index(0)).codes, ["payment-terms-ambiguous"]);
-    assert!(selected(Selected::Index(0)).abort);
-    assert!(!selected(Selected::Index(1)).abort);
-    assert!(!selected(Selected::Entry(json!({"index": 1}))).abort);
+    assert_eq!(selected(PaymentOptionSelection::Index(0)).codes, ["payment-terms-ambiguous"]);
+    assert!(selected(PaymentOptionSelection::Index(0)).abort);
+    assert!(!selected(PaymentOptionSelection::Index(1)).abort);
+    assert!(!selected(PaymentOptionSelection::Entry(json!({"index": 1}))).abort);
 }
 
 /// The terms contain no resource and come from another host.
@@ -416,28 +430,28 @@ fn elsewhere() -> Case {
 #[test]
 fn each_check_alone_aborts() {
     let case = Case::default;
-    let deny = |case: Case, code: &str| (case, Outcome::Deny, code.to_owned());
-    let undecided = |case: Case, code: &str| (case, Outcome::Undecided, code.to_owned());
+    let deny = |case: Case, code: &str| (case, DecisionOutcome::Deny, code.to_owned());
+    let undecided = |case: Case, code: &str| (case, DecisionOutcome::Undecided, code.to_owned());
     let reason = Reason::new;
     let cases = [
-        deny(Case { state: State::Untrusted, ..case() }, "cid-mismatch"),
-        undecided(Case { state: State::Indeterminate, ..case() }, "rpc-unreachable"),
+        deny(Case { state: TrustState::Untrusted, ..case() }, "cid-mismatch"),
+        undecided(Case { state: TrustState::Indeterminate, ..case() }, "rpc-unreachable"),
         deny(Case { verb: "pay", ..case() }, "verb-not-implemented"),
         deny(Case { verb: "classify", ..case() }, "verb-without-entry"),
         deny(
-            Case { gate: GatePolicy { min_proof: Some(Grade::StateProof), ..GatePolicy::default() }, ..case() },
+            Case { gate: GatePolicy { min_proof: Some(ProofGrade::StateProof), ..GatePolicy::default() }, ..case() },
             "proof-too-weak",
         ),
         deny(elsewhere(), "endpoint-mismatch"),
         deny(Case::priced(|price| price.max_timeout_seconds = 0), "payment-timeout-excessive"),
         undecided(Case { tag: "21000000", ..case() }, "chain-behind"),
         undecided(Case { url: None, ..case() }, "invoke-no-route"),
-        undecided(Case { route: Err(reason(Code::InvokeNoRoute)), ..case() }, "invoke-no-route"),
-        deny(Case { terms: Err(reason(Code::PaymentTermsMalformed)), ..case() }, "payment-terms-malformed"),
-        deny(Case { terms: Err(reason(Code::PaymentTermsAmbiguous)), ..case() }, "payment-terms-ambiguous"),
-        deny(Case { selected: Some(Selected::Index(1)), ..case() }, "payment-terms-ambiguous"),
+        undecided(Case { route: Err(reason(ReasonCode::InvokeNoRoute)), ..case() }, "invoke-no-route"),
+        deny(Case { terms: Err(reason(ReasonCode::PaymentTermsMalformed)), ..case() }, "payment-terms-malformed"),
+        deny(Case { terms: Err(reason(ReasonCode::PaymentTermsAmbiguous)), ..case() }, "payment-terms-ambiguous"),
+        deny(Case { selected: Some(PaymentOptionSelection::Index(1)), ..case() }, "payment-terms-ambiguous"),
         undecided(
-            Case { terms: Ok(terms(vec![Err(Box::new(reason(Code::PaymentSchemeUnchecked)))])), ..case() },
+            Case { terms: Ok(terms(vec![Err(Box::new(reason(ReasonCode::PaymentSchemeUnchecked)))])), ..case() },
             "payment-scheme-unchecked",
         ),
         undecided(Case::limited(|limits| limits.schemes.clear()), "payment-scheme-unchecked"),
@@ -454,12 +468,12 @@ fn each_check_alone_aborts() {
             Case::limited(|limits| limits.assets.values_mut().for_each(|limit| limit.max_amount = None)),
             "payment-limit-missing",
         ),
-        undecided(Case { limits: Limits::default(), ..case() }, "payment-limit-missing"),
+        undecided(Case { limits: PaymentLimits::default(), ..case() }, "payment-limit-missing"),
         deny(Case::priced(|price| price.pay_to = THIEF), "payee-mismatch"),
         deny(Case::named_payee(Address::ZERO), "payee-mismatch"),
         deny(Case::named_payee(USDC), "payee-mismatch"),
         undecided(Case { payees: BTreeMap::new(), ..case() }, "payee-unproven"),
-        undecided(Case::claimed(Claim::Undecided(Box::new(reason(Code::RecordPending)))), "record-pending"),
+        undecided(Case::claimed(PayeeClaim::Undecided(Box::new(reason(ReasonCode::RecordPending)))), "record-pending"),
     ];
     for (case, outcome, code) in cases {
         let decision = case.decide();
@@ -476,7 +490,7 @@ fn each_check_alone_aborts() {
 fn terms_by_permit2_need_not_state_the_domain_and_state_no_other() {
     let codes = |name, version| {
         let of_permit2 = |price: &mut Price| {
-            price.transfer = Transfer::Permit2;
+            price.transfer = TransferMethod::Permit2;
             price.domain = domain(name, version);
         };
         Case::priced(of_permit2).decide().codes
@@ -498,14 +512,20 @@ fn the_cards_networks_count_unless_the_operator_relies_on_the_limits() {
         other.asset = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
         other.domain = domain(Some("USD Coin"), Some("2"));
         let id = AssetId { network: other.network.clone(), address: other.asset };
-        let asset = AssetProperties::known(&id).expect("it is in the table");
+        let asset = AssetProperties::find_known(&id).expect("it is in the table");
         let assets = [(id.clone(), AssetLimit { asset, max_amount: Some(U256::from(50_000)) })].into();
-        let limits = Limits { set: true, networks: [id.network.clone()].into(), source, assets, ..Limits::default() };
+        let limits = PaymentLimits {
+            set: true,
+            networks: [id.network.clone()].into(),
+            source,
+            assets,
+            ..PaymentLimits::default()
+        };
         let payees = [(id.network, payees().into_values().next().expect("one"))].into();
         Case { terms: Ok(terms(vec![Ok(other)])), limits, payees, ..Case::default() }.decide()
     };
-    assert_eq!(change(NetworkSource::Card).codes, ["payment-network-mismatch"]);
-    assert!(!change(NetworkSource::Limits).abort);
+    assert_eq!(change(NetworkPermissionSource::Card).codes, ["payment-network-mismatch"]);
+    assert!(!change(NetworkPermissionSource::Limits).abort);
 }
 
 #[test]
@@ -514,14 +534,14 @@ fn one_bad_entry_aborts_unless_another_is_selected() {
     thief.pay_to = THIEF;
     let both = Case { terms: Ok(terms(vec![Ok(price()), Ok(thief)])), ..Case::default() };
     let decision = both.decide();
-    assert!(decision.abort && decision.decision == Outcome::Deny);
+    assert!(decision.abort && decision.decision == DecisionOutcome::Deny);
     let rows: Vec<_> = decision.entries.iter().map(|row| (row.index, row.abort, row.codes.len())).collect();
     assert_eq!(rows, [(0, false, 0), (1, true, 1)]);
     let selected = |selected| Case { selected: Some(selected), terms: both.terms.clone(), ..Case::default() }.decide();
-    assert!(!selected(Selected::Index(0)).abort);
-    assert_eq!(selected(Selected::Index(1)).codes, ["payee-mismatch"]);
-    assert!(!selected(Selected::Entry(json!({"index": 0}))).abort);
-    assert_eq!(selected(Selected::Entry(json!({"index": 2}))).codes, ["payment-terms-ambiguous"]);
+    assert!(!selected(PaymentOptionSelection::Index(0)).abort);
+    assert_eq!(selected(PaymentOptionSelection::Index(1)).codes, ["payee-mismatch"]);
+    assert!(!selected(PaymentOptionSelection::Entry(json!({"index": 0}))).abort);
+    assert_eq!(selected(PaymentOptionSelection::Entry(json!({"index": 2}))).codes, ["payment-terms-ambiguous"]);
 }
 
 /// No decision outlives the verdict on the agent.
@@ -537,7 +557,7 @@ fn a_decision_ends_with_the_verdict() {
 fn a_selected_entry_that_stands_there_twice_is_ambiguous() {
     let mut twice = terms(vec![Ok(price()), Ok(price())]);
     twice.entries[1].json = twice.entries[0].json.clone();
-    let selected = Some(Selected::Entry(twice.entries[0].json.clone()));
+    let selected = Some(PaymentOptionSelection::Entry(twice.entries[0].json.clone()));
     let decision = Case { terms: Ok(twice), selected, ..Case::default() }.decide();
     assert_eq!((decision.abort, decision.codes), (true, vec!["payment-terms-ambiguous".to_owned()]));
 }
@@ -553,12 +573,12 @@ fn each_entry_that_may_be_paid_ends_by_itself() {
 
     let mixed = of(vec![lives(60), lives(30), thiefs]);
     assert_eq!((mixed.abort, mixed.valid_until), (true, None));
-    assert_eq!(mixed.passing().collect::<Vec<_>>(), [(0, end(60)), (1, end(30))]);
+    assert_eq!(mixed.payable_options().collect::<Vec<_>>(), [(0, end(60)), (1, end(30))]);
     assert_eq!(mixed.entries[2].valid_until, None);
 
     let all = of(vec![lives(60), lives(30)]);
     assert_eq!((all.abort, all.valid_until), (false, Some(end(30))));
-    assert_eq!(all.passing().collect::<Vec<_>>(), [(0, end(60)), (1, end(30))]);
+    assert_eq!(all.payable_options().collect::<Vec<_>>(), [(0, end(60)), (1, end(30))]);
     // The expiry of the decision is not repeated for an entry.
     assert_eq!(all.entries[1].valid_until, None);
 }
@@ -577,21 +597,21 @@ fn a_warning_is_reported_and_decides_nothing() {
 #[test]
 fn what_was_not_asked_is_unchecked() {
     let decision = Case { url: None, ..Case::default() }.decide();
-    assert_eq!(decision.unchecked, [Check::Route, Check::Resource]);
-    let decision = Case { terms: Err(Reason::new(Code::PaymentTermsMalformed)), ..Case::default() }.decide();
-    assert_eq!(decision.checked, [Check::Identity, Check::Route]);
+    assert_eq!(decision.unchecked, [PaymentCheck::Route, PaymentCheck::Resource]);
+    let decision = Case { terms: Err(Reason::new(ReasonCode::PaymentTermsMalformed)), ..Case::default() }.decide();
+    assert_eq!(decision.checked, [PaymentCheck::Identity, PaymentCheck::Route]);
 }
 
 /// An asset without a limit cannot be compared with one, and a signature over it cannot be verified.
 #[test]
 fn what_could_not_be_checked_is_not_said_to_be() {
     let unlisted = || Case::priced(|price| price.asset = THIEF);
-    assert_eq!(unlisted().decide().unchecked, [Check::Amount]);
+    assert_eq!(unlisted().decide().unchecked, [PaymentCheck::Amount]);
     let unreadable = Case { signed: Some("e30="), ..unlisted() }.decide();
-    assert_eq!(unreadable.unchecked, [Check::Amount]);
+    assert_eq!(unreadable.unchecked, [PaymentCheck::Amount]);
     assert!(unreadable.codes.contains(&"payment-signature-mismatch".to_owned()), "{unreadable:#?}");
-    let unlimited = Case { limits: Limits::default(), ..Case::default() }.decide();
-    assert_eq!(unlimited.unchecked, [Check::Network, Check::Asset, Check::Amount]);
+    let unlimited = Case { limits: PaymentLimits::default(), ..Case::default() }.decide();
+    assert_eq!(unlimited.unchecked, [PaymentCheck::Network, PaymentCheck::Asset, PaymentCheck::Amount]);
 }
 
 #[test]
@@ -602,14 +622,17 @@ fn the_id_follows_everything_that_was_decided_about() {
     let others = [
         Case { verb: "classify", ..Case::default() },
         Case { url: Some("https://evil.example/"), ..Case::default() },
-        Case { selected: Some(Selected::Index(3)), ..Case::default() },
-        Case { state: State::Untrusted, ..Case::default() },
+        Case { selected: Some(PaymentOptionSelection::Index(3)), ..Case::default() },
+        Case { state: TrustState::Untrusted, ..Case::default() },
         Case::limited(|limits| limits.max_timeout_seconds = 1),
         Case { gate: GatePolicy { deny: Vec::new(), ..GatePolicy::default() }, ..Case::default() },
-        Case { gate: GatePolicy { min_proof: Some(Grade::Quorum), ..GatePolicy::default() }, ..Case::default() },
+        Case { gate: GatePolicy { min_proof: Some(ProofGrade::Quorum), ..GatePolicy::default() }, ..Case::default() },
         Case { gate: GatePolicy { verbs: GateVerbs::Implemented, ..GatePolicy::default() }, ..Case::default() },
-        Case { route: Ok(Route::configured("https://api.sandbox.example/").expect("a URL")), ..Case::default() },
-        Case { route: Err(Reason::new(Code::InvokeNoRoute)), ..Case::default() },
+        Case {
+            route: Ok(AgentRoute::from_configuration("https://api.sandbox.example/").expect("a URL")),
+            ..Case::default()
+        },
+        Case { route: Err(Reason::new(ReasonCode::InvokeNoRoute)), ..Case::default() },
         Case { payees: BTreeMap::new(), ..Case::default() },
         Case { signed: Some("e30="), ..Case::default() },
     ];
@@ -621,9 +644,9 @@ fn the_id_follows_everything_that_was_decided_about() {
 struct VectorWorld {
     agent: Resolution,
     verb: String,
-    route: Result<Route, Reason>,
-    limits: Limits,
-    payees: BTreeMap<Network, Payees>,
+    route: Result<AgentRoute, Reason>,
+    limits: PaymentLimits,
+    payees: BTreeMap<Caip2Network, NetworkPayees>,
     now: Timestamp,
 }
 
@@ -632,31 +655,31 @@ impl VectorWorld {
         let world = &vector["world"];
         let entry = world["entry"].as_str().unwrap_or_default();
         let verb = entry.split('/').nth(3).unwrap_or("summarize").to_owned();
-        let mut verdict = agent(State::Trusted).verdict().as_ref().clone();
+        let mut verdict = agent(TrustState::Trusted).verdict().as_ref().clone();
         verdict.name.normalized = world["agent"].as_str().map(str::to_owned);
         verdict.identity.as_mut().expect("an agent").verbs = vec![verb.clone()];
         let now = Timestamp::from_second(world["now"].as_i64().unwrap_or_default()).expect("a time");
         verdict.freshness.fresh_until = now + jiff::SignedDuration::from_mins(5);
-        let route = world["route"].as_str().map(|url| Route::configured(url).expect("a route"));
+        let route = world["route"].as_str().map(|url| AgentRoute::from_configuration(url).expect("a route"));
         Self {
-            agent: sample::live(verdict, None),
+            agent: sample::live_resolution(verdict, None),
             verb,
-            route: route.ok_or_else(|| Reason::new(Code::InvokeNoRoute)),
+            route: route.ok_or_else(|| Reason::new(ReasonCode::InvokeNoRoute)),
             limits: Self::limits(vector),
             payees: Self::payees(vector),
             now,
         }
     }
 
-    fn limits(vector: &Value) -> Limits {
+    fn limits(vector: &Value) -> PaymentLimits {
         let policy = &vector["world"]["policy"];
         let networks = policy["networks"].as_array().into_iter().flatten();
         let max_amount = policy["max_amount"].as_str().map(|text| text.parse().expect("a number"));
-        let mut limits = Limits {
+        let mut limits = PaymentLimits {
             set: policy.is_object(),
             networks: networks.map(|id| network(id.as_str().expect("a text"))).collect(),
-            source: NetworkSource::Limits,
-            ..Limits::default()
+            source: NetworkPermissionSource::Limits,
+            ..PaymentLimits::default()
         };
         if let Some(schemes) = policy.get("schemes") {
             limits.schemes = serde_json::from_value(schemes.clone()).expect("schemes");
@@ -668,7 +691,7 @@ impl VectorWorld {
             for contract in contracts.as_array().into_iter().flatten() {
                 let address = contract.as_str().and_then(|text| text.parse().ok()).expect("an address");
                 let id = AssetId { network: network(chain), address };
-                let asset = AssetProperties::known(&id).unwrap_or_else(|| Self::stated(vector, address));
+                let asset = AssetProperties::find_known(&id).unwrap_or_else(|| Self::stated(vector, address));
                 limits.assets.insert(id, AssetLimit { asset, max_amount });
             }
         }
@@ -680,53 +703,53 @@ impl VectorWorld {
         let terms = Self::request(vector, "").terms().ok();
         let prices = terms.into_iter().flat_map(|terms| terms.entries).filter_map(|entry| entry.price.ok());
         let domain = prices.into_iter().find(|price| price.asset == address).map(|price| price.domain);
-        let StatedDomain { name, version } = domain.unwrap_or_default();
+        let StatedEip712Domain { name, version } = domain.unwrap_or_default();
         let text = |stated: Option<String>| stated.unwrap_or_else(|| "of its own".to_owned()).into();
         AssetProperties { name: text(name), version: text(version), decimals: 6, symbol: "".into() }
     }
 
     /// The name's claims on the networks of the terms: its address there, and all of its addresses, which sign offers.
-    fn payees(vector: &Value) -> BTreeMap<Network, Payees> {
+    fn payees(vector: &Value) -> BTreeMap<Caip2Network, NetworkPayees> {
         let stated = vector["world"]["addresses_of_the_name"].as_object().into_iter().flatten();
         let address = |value: &Value| value.as_str().and_then(|text| text.parse().ok()).expect("an address");
-        let published: BTreeMap<Network, Address> =
+        let published: BTreeMap<Caip2Network, Address> =
             stated.map(|(chain, value)| (network(chain), address(value))).collect();
         let signers = SignerKeys { addresses: published.values().copied().collect(), ..SignerKeys::default() };
-        let of_network = |network: Network| {
-            let coin = network.chain_id().and_then(CoinType::of_chain);
+        let of_network = |network: Caip2Network| {
+            let coin = network.chain_id().and_then(CoinType::for_chain);
             let record = match (published.get(&network), coin) {
-                (Some(address), Some(coin)) => Claim::Is(*address, ClaimSource::Record(coin)),
-                _ => Claim::None,
+                (Some(address), Some(coin)) => PayeeClaim::Is(*address, PayeeClaimSource::Record(coin)),
+                _ => PayeeClaim::None,
             };
-            (network, Payees { record, signers: signers.clone(), ..Payees::default() })
+            (network, NetworkPayees { record, signers: signers.clone(), ..NetworkPayees::default() })
         };
         let terms = Self::request(vector, "").terms().ok();
         let prices = terms.into_iter().flat_map(|terms| terms.entries).filter_map(|entry| entry.price.ok());
         prices.map(|price| of_network(price.network)).collect()
     }
 
-    fn request(vector: &Value, verb: &str) -> DecisionRequest {
+    fn request(vector: &Value, verb: &str) -> PaymentDecisionRequest {
         let request = json!({
             "name": vector["world"]["agent"],
             "verb": verb,
             "response": vector["response"],
             "selected": vector["selected_index"],
         });
-        DecisionRequest::from_json(request.to_string().as_bytes()).expect("a request")
+        PaymentDecisionRequest::from_json(request.to_string().as_bytes()).expect("a request")
     }
 
-    fn decide(&self, vector: &Value) -> Decision {
+    fn decide(&self, vector: &Value) -> PaymentDecision {
         let request = Self::request(vector, &self.verb);
         let terms = request.terms();
         let question = PaymentQuestion {
             verb: &self.verb,
             terms: terms.as_ref().map_err(|reason| &**reason),
-            is_http_reply: matches!(request.demand, Demand::Reply(_)),
+            is_http_reply: matches!(request.demand, PaymentDemand::Reply(_)),
             url: request.url.as_deref(),
             selected: request.selected.as_ref(),
             signed: None,
         };
-        let known = Knowledge {
+        let known = PaymentKnowledge {
             resolution: &self.agent,
             gate: &GatePolicy::default(),
             limits: &self.limits,
@@ -740,7 +763,7 @@ impl VectorWorld {
 }
 
 #[track_caller]
-fn assert_stated_result(name: &str, vector: &Value) -> Decision {
+fn assert_stated_result(name: &str, vector: &Value) -> PaymentDecision {
     let decision = VectorWorld::of(vector).decide(vector);
     let honest = vector["honest"].as_bool().expect("it says");
     assert_eq!(!decision.abort, honest, "{name}: {} {decision:#?}", vector["why"]);
@@ -869,13 +892,16 @@ fn version_1_knows_no_permit2() {
     };
     assert_stated_result("eip3009", &vector(true, &terms("eip3009")));
     let decision = assert_stated_result("permit2", &vector(false, &terms("permit2")));
-    assert_eq!((decision.decision, decision.codes), (Outcome::Undecided, vec!["payment-scheme-unchecked".to_owned()]));
+    assert_eq!(
+        (decision.decision, decision.codes),
+        (DecisionOutcome::Undecided, vec!["payment-scheme-unchecked".to_owned()])
+    );
 }
 
 #[test]
 fn a_reply_that_is_far_too_long_gets_a_decision() {
-    let reply = Reply { status: 402, headers: Vec::new(), body: vec![b'['; 100_000] };
-    let request = DecisionRequest::about_reply("a.eth", "summarize", URL, reply);
-    assert!(matches!(request.demand, Demand::Reply(_)));
-    assert_eq!(request.terms().unwrap_err().code, Code::PaymentTermsMalformed);
+    let reply = SellerHttpReply { status: 402, headers: Vec::new(), body: vec![b'['; 100_000] };
+    let request = PaymentDecisionRequest::about_reply("a.eth", "summarize", URL, reply);
+    assert!(matches!(request.demand, PaymentDemand::Reply(_)));
+    assert_eq!(request.terms().unwrap_err().code, ReasonCode::PaymentTermsMalformed);
 }

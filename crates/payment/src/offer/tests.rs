@@ -1,5 +1,5 @@
 use base64::Engine as _;
-use clresolve_jose::{BASE64URL, SigningKey};
+use clresolve_jose::{BASE64URL, Ed25519SigningKey};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -14,8 +14,8 @@ fn now() -> Timestamp {
 }
 
 /// The only URL that an offer may be for.
-fn at(url: &str) -> Resources<'_> {
-    Resources::of([url])
+fn at(url: &str) -> OfferResources<'_> {
+    OfferResources::from_texts([url])
 }
 
 fn payload() -> Value {
@@ -34,17 +34,17 @@ fn with(member: &str, value: Value) -> Value {
 
 /// The payload, signed by EIP-712.
 fn eip712(payload: Value, key: u8) -> Value {
-    let offer: Offer = serde_json::from_value(payload.clone()).unwrap();
+    let offer: X402Offer = serde_json::from_value(payload.clone()).unwrap();
     json!({"format": "eip712", "acceptIndex": 0, "payload": payload, "signature": sign(offer.signing_hash(), key)})
 }
 
 #[test]
 fn offer_by_either_name_of_the_algorithm_is_proven() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     for algorithm in ["EdDSA", "Ed25519"] {
         let offer = jws(&json!({"alg": algorithm, "kid": "k"}), &payload(), &key);
         assert!(matches!(proven(offer, &keys(&key)), Some(Ok(_))), "{algorithm}");
-        let other = SigningKey::generate().unwrap();
+        let other = Ed25519SigningKey::generate().unwrap();
         let strange = jws(&json!({"alg": algorithm, "kid": "k"}), &payload(), &other);
         assert_eq!(proven(strange, &keys(&key)), unproven(), "{algorithm}");
     }
@@ -55,9 +55,9 @@ fn header() -> Value {
 }
 
 /// The keys of the payee and `ed25519`.
-fn keys(ed25519: &SigningKey) -> SignerKeys {
+fn keys(ed25519: &Ed25519SigningKey) -> SignerKeys {
     let addresses = vec![address_of(9), address_of(PAYEE)];
-    SignerKeys { addresses, ed25519: vec![ed25519.public().clone()], unread: None }
+    SignerKeys { addresses, ed25519: vec![ed25519.public_key().clone()], unread: None }
 }
 
 fn payee_only() -> SignerKeys {
@@ -67,30 +67,30 @@ fn payee_only() -> SignerKeys {
 /// The result of one offer: its expiry, or why it proves nothing. Several objections share a code, so their messages
 /// distinguish them.
 fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, String>> {
-    let proven = Offers::read(&[offer]).prove(&price(), &at(URL), keys, now())?;
+    let proven = ParsedOffers::read(&[offer]).prove(&price(), &at(URL), keys, now())?;
     let why = |reason: Reason| match reason.code {
-        Code::OfferInvalid => reason.message,
+        ReasonCode::OfferInvalid => reason.message,
         code => code.slug().to_owned(),
     };
     Some(proven.map(|end| end.map(Timestamp::as_second)).map_err(|unproven| why(*unproven.reason)))
 }
 
 /// The result of [`proven`] for an invalid offer.
-fn refused(objection: Objection) -> Option<Result<Option<i64>, String>> {
+fn refused(objection: OfferObjection) -> Option<Result<Option<i64>, String>> {
     Some(Err(objection.reason(0).message))
 }
 
 fn malformed() -> Option<Result<Option<i64>, String>> {
-    refused(Objection::Form(String::new()))
+    refused(OfferObjection::Form(String::new()))
 }
 
 fn unproven() -> Option<Result<Option<i64>, String>> {
-    Some(Err(Code::OfferSignerUnproven.slug().to_owned()))
+    Some(Err(ReasonCode::OfferSignerUnproven.slug().to_owned()))
 }
 
 #[test]
 fn an_offer_by_a_published_key_proves() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     assert_eq!(proven(eip712(payload(), PAYEE), &keys(&key)), Some(Ok(Some(NOW + 60))));
     assert_eq!(proven(jws(&header(), &payload(), &key), &keys(&key)), Some(Ok(Some(NOW + 60))));
     let mut endless = payload();
@@ -104,7 +104,7 @@ fn an_offer_by_a_published_key_proves() {
 
 #[test]
 fn an_offer_by_a_key_that_the_name_does_not_publish_proves_nothing() {
-    let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
+    let (key, other) = (Ed25519SigningKey::generate().unwrap(), Ed25519SigningKey::generate().unwrap());
     // The thief's offer pays the same payee as the entry, but is signed by the thief.
     assert_eq!(proven(eip712(payload(), THIEF), &keys(&key)), unproven());
     assert_eq!(proven(jws(&header(), &payload(), &other), &keys(&key)), unproven());
@@ -112,25 +112,25 @@ fn an_offer_by_a_key_that_the_name_does_not_publish_proves_nothing() {
     assert_eq!(proven(jws(&header(), &payload(), &key), &payee_only()), unproven());
     // A key in the offer itself is ignored.
     let mut brought = header();
-    brought["jwk"] = other.public().to_jwk();
-    brought["kid"] = format!("did:jwk:{}", other.public().id()).into();
+    brought["jwk"] = other.public_key().to_jwk();
+    brought["kid"] = format!("did:jwk:{}", other.public_key().id()).into();
     assert_eq!(proven(jws(&brought, &payload(), &other), &keys(&key)), unproven());
     assert_eq!(proven(jws(&brought, &payload(), &key), &keys(&key)), Some(Ok(Some(NOW + 60))));
 }
 
 #[test]
 fn the_thief_cannot_offer_for_himself() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     let stolen = Price { pay_to: address_of(THIEF), ..price() };
     let own = eip712(with("payTo", address_of(THIEF).to_string().into()), THIEF);
-    let reason = Offers::read(&[own]).prove(&stolen, &at(URL), &keys(&key), now()).unwrap().unwrap_err().reason;
-    assert_eq!(reason.code, Code::OfferSignerUnproven);
+    let reason = ParsedOffers::read(&[own]).prove(&stolen, &at(URL), &keys(&key), now()).unwrap().unwrap_err().reason;
+    assert_eq!(reason.code, ReasonCode::OfferSignerUnproven);
     assert_eq!(reason.place.as_deref(), Some("/extensions/offer-receipt/info/offers/0"));
 }
 
 #[test]
 fn an_offer_of_other_terms_proves_nothing() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     let others = [
         ("payTo", json!(address_of(THIEF).to_string())),
         ("payTo", json!("summarizeagent.eth")),
@@ -143,14 +143,14 @@ fn an_offer_of_other_terms_proves_nothing() {
     ];
     for (member, value) in others {
         let payload = with(member, value);
-        assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), refused(Objection::Terms), "{payload}");
-        assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), refused(Objection::Terms), "{payload}");
+        assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), refused(OfferObjection::Terms), "{payload}");
+        assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), refused(OfferObjection::Terms), "{payload}");
     }
 }
 
 #[test]
 fn an_offer_of_another_way_to_pay_is_not_about_the_entry() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     let others = [
         ("scheme", json!("upto")),
         ("network", json!("eip155:8453")),
@@ -162,18 +162,18 @@ fn an_offer_of_another_way_to_pay_is_not_about_the_entry() {
         assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), None, "{payload}");
         assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), None, "{payload}");
     }
-    assert_eq!(Offers::read(&[]).prove(&price(), &at(URL), &keys(&key), now()), None);
+    assert_eq!(ParsedOffers::read(&[]).prove(&price(), &at(URL), &keys(&key), now()), None);
 }
 
 #[test]
 fn addresses_and_urls_are_compared_by_what_they_are() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     let lower = with("payTo", address_of(PAYEE).to_string().to_lowercase().into());
     assert!(matches!(proven(eip712(lower, PAYEE), &keys(&key)), Some(Ok(_))));
     let spelled = with("resourceUrl", "HTTPS://API.example.org:443/a/../summarize/v1".into());
     assert!(matches!(proven(eip712(spelled, PAYEE), &keys(&key)), Some(Ok(_))));
     let is_same = |resource: &str, answered: &str| {
-        let offers = Offers::read(&[eip712(with("resourceUrl", resource.into()), PAYEE)]);
+        let offers = ParsedOffers::read(&[eip712(with("resourceUrl", resource.into()), PAYEE)]);
         offers.prove(&price(), &at(answered), &keys(&key), now()).is_some_and(|proven| proven.is_ok())
     };
     assert!(is_same("mcp://tool/x", "mcp://tool/x") && is_same("no url", "no url"));
@@ -183,10 +183,10 @@ fn addresses_and_urls_are_compared_by_what_they_are() {
 /// Sellers sign the resource in their terms or the URL that was requested.
 #[test]
 fn an_offer_is_for_one_of_the_resources() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     let is_proven = |resources: &[&str]| {
-        let offers = Offers::read(&[eip712(payload(), PAYEE)]);
-        let resources = Resources::of(resources.iter().copied());
+        let offers = ParsedOffers::read(&[eip712(payload(), PAYEE)]);
+        let resources = OfferResources::from_texts(resources.iter().copied());
         offers.prove(&price(), &resources, &keys(&key), now()).is_some_and(|proven| proven.is_ok())
     };
     assert!(is_proven(&[URL]) && is_proven(&["https://api.example.org/?q=1", URL]));
@@ -195,12 +195,12 @@ fn an_offer_is_for_one_of_the_resources() {
 
 #[test]
 fn an_offer_ends_with_its_last_second() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     for (end, expected) in [
         (NOW + 1, Some(Ok(Some(NOW + 1)))),
-        (NOW, refused(Objection::Ended)),
-        (NOW - 1, refused(Objection::Ended)),
-        (1, refused(Objection::Ended)),
+        (NOW, refused(OfferObjection::Ended)),
+        (NOW - 1, refused(OfferObjection::Ended)),
+        (1, refused(OfferObjection::Ended)),
     ] {
         let payload = with("validUntil", end.into());
         assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), expected);
@@ -210,7 +210,7 @@ fn an_offer_ends_with_its_last_second() {
 
 #[test]
 fn what_is_signed_is_what_is_stated() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     let signature = eip712(with("amount", "1".into()), PAYEE)["signature"].clone();
     let changed = json!({"format": "eip712", "payload": payload(), "signature": signature});
     // The signature recovers to an arbitrary address.
@@ -225,7 +225,7 @@ fn what_is_signed_is_what_is_stated() {
 
 #[test]
 fn a_signature_that_no_key_makes_is_invalid() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     let good = eip712(payload(), PAYEE);
     let digits = &good["signature"].as_str().unwrap()[2..];
     let high = {
@@ -250,7 +250,7 @@ fn a_signature_that_no_key_makes_is_invalid() {
     for signature in broken {
         let mut offer = good.clone();
         offer["signature"] = signature.clone().into();
-        assert_eq!(proven(offer, &keys(&key)), refused(Objection::Signature), "{signature}");
+        assert_eq!(proven(offer, &keys(&key)), refused(OfferObjection::Signature), "{signature}");
     }
     let mut contract = good;
     contract["signature"] = format!("0x{}", "11".repeat(200)).into();
@@ -259,11 +259,11 @@ fn a_signature_that_no_key_makes_is_invalid() {
         let mut unsigned = jws(&header, &payload(), &key);
         let signed = unsigned["signature"].as_str().unwrap().rsplit_once('.').unwrap().0.to_owned();
         unsigned["signature"] = format!("{signed}.").into();
-        assert_eq!(proven(unsigned, &keys(&key)), refused(Objection::Signature), "{header}");
+        assert_eq!(proven(unsigned, &keys(&key)), refused(OfferObjection::Signature), "{header}");
     }
     assert_eq!(
         proven(jws(&json!({"alg": "none", "kid": "k"}), &payload(), &key), &keys(&key)),
-        refused(Objection::Signature)
+        refused(OfferObjection::Signature)
     );
 }
 
@@ -271,11 +271,11 @@ fn a_signature_that_no_key_makes_is_invalid() {
 /// regardless.
 #[test]
 fn an_offer_is_open_where_its_signer_could_not_be_found_out() {
-    let key = SigningKey::generate().unwrap();
-    let reason = Reason::new(Code::RecordPending).observed("changed: cl.sig.pub");
+    let key = Ed25519SigningKey::generate().unwrap();
+    let reason = Reason::new(ReasonCode::RecordPending).observed("changed: cl.sig.pub");
     let unread = SignerKeys { unread: Some(Box::new(reason.clone())), ..payee_only() };
     let open = |offers: &[Value], keys: &SignerKeys| {
-        let proven = Offers::read(offers).prove(&price(), &at(URL), keys, now());
+        let proven = ParsedOffers::read(offers).prove(&price(), &at(URL), keys, now());
         let unproven = proven.unwrap().expect_err("it proves nothing");
         (unproven.is_open, unproven.reason.code)
     };
@@ -283,21 +283,25 @@ fn an_offer_is_open_where_its_signer_could_not_be_found_out() {
     let by_stranger = eip712(payload(), THIEF);
     let mut by_contract = by_stranger.clone();
     by_contract["signature"] = format!("0x{}", "11".repeat(200)).into();
-    assert_eq!(open(std::slice::from_ref(&by_jws), &unread), (true, Code::RecordPending));
-    assert_eq!(open(&[by_stranger.clone(), by_jws.clone()], &unread), (true, Code::RecordPending));
-    assert_eq!(open(&[by_contract], &unread), (false, Code::OfferSignerUnproven), "a thief writes any bytes there");
-    assert_eq!(open(&[by_stranger], &unread), (false, Code::OfferSignerUnproven));
-    assert_eq!(open(&[by_jws], &payee_only()), (false, Code::OfferSignerUnproven));
+    assert_eq!(open(std::slice::from_ref(&by_jws), &unread), (true, ReasonCode::RecordPending));
+    assert_eq!(open(&[by_stranger.clone(), by_jws.clone()], &unread), (true, ReasonCode::RecordPending));
+    assert_eq!(
+        open(&[by_contract], &unread),
+        (false, ReasonCode::OfferSignerUnproven),
+        "a thief writes any bytes there"
+    );
+    assert_eq!(open(&[by_stranger], &unread), (false, ReasonCode::OfferSignerUnproven));
+    assert_eq!(open(&[by_jws], &payee_only()), (false, ReasonCode::OfferSignerUnproven));
     let other = jws(&json!({"alg": "ES256K", "kid": "k"}), &payload(), &key);
-    assert_eq!(open(&[other], &unread), (false, Code::OfferSignerUnproven));
+    assert_eq!(open(&[other], &unread), (false, ReasonCode::OfferSignerUnproven));
     let mut known = unread;
-    known.ed25519.push(key.public().clone());
+    known.ed25519.push(key.public_key().clone());
     assert!(proven(jws(&header(), &payload(), &key), &known).unwrap().is_ok());
 }
 
 #[test]
 fn other_algorithms_prove_nothing() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     for algorithm in ["ES256K", "HS256", "eddsa", "None", ""] {
         let header = json!({"alg": algorithm, "kid": "k"});
         assert_eq!(proven(jws(&header, &payload(), &key), &keys(&key)), unproven(), "{algorithm}");
@@ -306,7 +310,7 @@ fn other_algorithms_prove_nothing() {
 
 #[test]
 fn an_offer_has_one_form() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     let good = || eip712(payload(), PAYEE);
     let changed = |member: &str, value: Value| {
         let mut offer = good();
@@ -370,15 +374,15 @@ fn one_offer_that_holds_is_enough_and_else_the_weakest_objection_counts() {
     let elsewhere = eip712(with("network", "eip155:1".into()), PAYEE);
     let proven = |offers: &[&Value]| {
         let offers: Vec<Value> = offers.iter().copied().cloned().collect();
-        let proven = Offers::read(&offers).prove(&price(), &at(URL), &keys, now()).unwrap();
+        let proven = ParsedOffers::read(&offers).prove(&price(), &at(URL), &keys, now()).unwrap();
         proven.map(|_| ()).map_err(|unproven| (unproven.reason.code, unproven.reason.place.unwrap()))
     };
     let place = |index: usize| format!("/extensions/offer-receipt/info/offers/{index}");
     assert_eq!(proven(&[&other, &json!(1), &elsewhere, &ended, &stranger, &good]), Ok(()));
-    assert_eq!(proven(&[&other, &ended, &stranger]), Err((Code::OfferSignerUnproven, place(2))));
-    assert_eq!(proven(&[&json!(1), &other, &ended, &other]), Err((Code::OfferInvalid, place(2))));
-    assert_eq!(proven(&[&json!(1), &elsewhere, &other]), Err((Code::OfferInvalid, place(2))));
-    assert_eq!(proven(&[&elsewhere, &json!(1)]), Err((Code::OfferInvalid, place(1))));
+    assert_eq!(proven(&[&other, &ended, &stranger]), Err((ReasonCode::OfferSignerUnproven, place(2))));
+    assert_eq!(proven(&[&json!(1), &other, &ended, &other]), Err((ReasonCode::OfferInvalid, place(2))));
+    assert_eq!(proven(&[&json!(1), &elsewhere, &other]), Err((ReasonCode::OfferInvalid, place(2))));
+    assert_eq!(proven(&[&elsewhere, &json!(1)]), Err((ReasonCode::OfferInvalid, place(1))));
 }
 
 #[test]
@@ -389,7 +393,7 @@ fn so_many_offers_and_signatures_are_looked_at() {
     let behind = |offer: &Value, count: usize| {
         let mut offers = vec![offer.clone(); count];
         offers.push(good.clone());
-        Offers::read(&offers).prove(&price(), &at(URL), &keys, now()).is_some_and(|proven| proven.is_ok())
+        ParsedOffers::read(&offers).prove(&price(), &at(URL), &keys, now()).is_some_and(|proven| proven.is_ok())
     };
     assert!(behind(&elsewhere, MAX_OFFERS - 1) && !behind(&elsewhere, MAX_OFFERS));
     assert!(behind(&stranger, MAX_SIGNATURES - 1) && !behind(&stranger, MAX_SIGNATURES));
@@ -398,7 +402,7 @@ fn so_many_offers_and_signatures_are_looked_at() {
 /// The case of hexadecimal digits, white space and unsigned members may change.
 #[test]
 fn no_changed_byte_of_an_offer_proves_anything_else() {
-    let key = SigningKey::generate().unwrap();
+    let key = Ed25519SigningKey::generate().unwrap();
     let keys = keys(&key);
     let offers = [eip712(payload(), PAYEE), jws(&header(), &payload(), &key)];
     let is_honest = |offer: &Value| offer["payload"] == payload() || offer["signature"] == offers[1]["signature"];

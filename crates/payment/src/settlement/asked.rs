@@ -6,47 +6,47 @@ use clresolve_core::name::EnsName;
 use clresolve_verdict::verdict::canonical_digest;
 
 use super::{DecidedPrice, StoredDecision};
-use crate::decide::{chosen, stated_terms};
-use crate::request::DecisionRequest;
-use crate::route::Route;
-use crate::terms::{Entry, Price};
+use crate::decide::{selected_options, terms_subject};
+use crate::request::PaymentDecisionRequest;
+use crate::route::AgentRoute;
+use crate::terms::{PaymentOption, Price};
 
 impl StoredDecision {
     /// Compares the decision with the request.
     ///
     /// # Errors
     /// The part of the decision that does not follow from the request, in words.
-    pub fn follows_from(&self, asked: &DecisionRequest) -> Result<(), &'static str> {
+    pub fn follows_from(&self, asked: &PaymentDecisionRequest) -> Result<(), &'static str> {
         if mutant!("kept-decisions-are-believed") {
             return Ok(());
         }
         let name = EnsName::parse(&asked.name).map_err(|_| "its name")?;
-        held(name.as_str() == self.name, "its name")?;
-        held(asked.verb == self.verb, "its verb")?;
-        held(asked.header.is_none(), "the request contains a payment header, not only the terms")?;
+        require(name.as_str() == self.name, "its name")?;
+        require(asked.verb == self.verb, "its verb")?;
+        require(asked.header.is_none(), "the request contains a payment header, not only the terms")?;
         let terms = asked.terms().map_err(|_| "the terms cannot be read")?;
-        let entries = chosen(&terms, asked.selected.as_ref()).map_err(|_| "no such entry was demanded")?;
-        let entries: Vec<&Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
+        let entries = selected_options(&terms, asked.selected.as_ref()).map_err(|_| "no such entry was demanded")?;
+        let entries: Vec<&PaymentOption> = entries.into_iter().map(|(_, entry)| entry).collect();
         let url = asked.url.as_deref().ok_or("the URL that answered is unknown")?;
-        let route = Route::configured(self.url.as_str()).ok_or("its route")?;
-        held(route.objection(url).is_none(), "its route")?;
+        let route = AgentRoute::from_configuration(self.url.as_str()).ok_or("its route")?;
+        require(route.objection(url).is_none(), "its route")?;
         let prices: Result<Vec<&Price>, _> = entries.iter().map(|entry| entry.price.as_ref()).collect();
         let prices = prices.map_err(|_| "an entry states no price")?;
         let first = prices.first().ok_or("no entry was demanded")?;
-        held(self.price.is(first), "its price")?;
-        held(self.payee == first.pay_to, "its payee")?;
-        let digest = canonical_digest(&stated_terms(Some(url), &terms, &entries));
-        held(self.terms_digest.as_ref() == Some(&digest), "its terms_digest")
+        require(self.price.equals_price(first), "its price")?;
+        require(self.payee == first.pay_to, "its payee")?;
+        let digest = canonical_digest(&terms_subject(Some(url), &terms, &entries));
+        require(self.terms_digest.as_ref() == Some(&digest), "its terms_digest")
     }
 }
 
 impl DecidedPrice {
-    fn is(&self, price: &Price) -> bool {
+    fn equals_price(&self, price: &Price) -> bool {
         let Self { network, asset, amount } = self;
         (network, asset, amount) == (&price.network, &price.asset, &price.amount)
     }
 }
 
-fn held(holds: bool, what: &'static str) -> Result<(), &'static str> {
+fn require(holds: bool, what: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(what) }
 }

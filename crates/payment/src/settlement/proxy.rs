@@ -36,7 +36,7 @@ sol! {
 
 /// The permit that this call settles, or `None`. Like the contract, ignores data after the arguments. Takes time and
 /// memory proportional to the input, and copies only one argument.
-pub(super) fn settled(input: &[u8]) -> Option<settleCall> {
+pub(super) fn decode_settle_call(input: &[u8]) -> Option<settleCall> {
     if let Ok(call) = settleCall::abi_decode_validate(input) {
         return Some(call);
     }

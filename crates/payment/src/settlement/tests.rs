@@ -69,7 +69,7 @@ fn decision() -> Value {
 fn purchase(payment: &Value, reply: &Value) -> Purchase {
     Purchase {
         decision: None,
-        payment: Some(Payment::of_header(&header(payment)).expect("a payment")),
+        payment: Some(PermittedPayment::from_header(&header(payment)).expect("a payment")),
         settlement: Some(header(reply)),
     }
 }
@@ -79,8 +79,8 @@ fn with_decision(decision: &Value, payment: &Value) -> Purchase {
     Purchase { decision: Some(decision), ..purchase(payment, &reply()) }
 }
 
-fn due() -> Due {
-    purchase(&by_authorization(), &reply()).due("a.eth").expect("all agrees")
+fn due() -> DueTransfer {
+    purchase(&by_authorization(), &reply()).due_transfer("a.eth").expect("all agrees")
 }
 
 fn log(address: Address, topics: [B256; 3], data: Vec<u8>) -> Log {
@@ -104,18 +104,18 @@ fn honest_authorization() -> Log {
     authorization(ASSET, address_of(PAYER), NONCE)
 }
 
-fn execution(logs: Vec<Log>) -> Execution {
-    let block = Block { number: 7, hash: B256::repeat_byte(1), timestamp: Timestamp::UNIX_EPOCH };
+fn execution(logs: Vec<Log>) -> ExecutedTransaction {
+    let block = ChainBlock { number: 7, hash: B256::repeat_byte(1), timestamp: Timestamp::UNIX_EPOCH };
     let (to, input) = (Some(ASSET), Bytes::new());
-    Execution { transaction: TRANSACTION, block, index: 0, has_succeeded: true, to, input, logs }
+    ExecutedTransaction { transaction: TRANSACTION, block, index: 0, has_succeeded: true, to, input, logs }
 }
 
 /// The code and place of the objection to a settlement.
-fn objection(of: Result<impl Sized, Box<Reason>>) -> Option<(Code, String)> {
+fn objection(of: Result<impl Sized, Box<Reason>>) -> Option<(ReasonCode, String)> {
     of.err().map(|reason| (reason.code, reason.place.unwrap_or_default()))
 }
 
-fn is(code: Code, place: &str) -> Option<(Code, String)> {
+fn is(code: ReasonCode, place: &str) -> Option<(ReasonCode, String)> {
     Some((code, place.to_owned()))
 }
 
@@ -125,15 +125,15 @@ fn what_is_due_stands_in_payment_reply_and_decision() {
     assert_eq!((due.asset, due.payer, due.pay_to), (ASSET, address_of(PAYER), address_of(PAYEE)));
     assert_eq!(
         (due.transaction, due.amount, due.permit.clone()),
-        (TRANSACTION, U256::from(AMOUNT), Permit::Eip3009 { nonce: NONCE })
+        (TRANSACTION, U256::from(AMOUNT), TransferPermit::Eip3009 { nonce: NONCE })
     );
-    assert_eq!(with_decision(&decision(), &by_authorization()).due("a.eth"), Ok(due));
-    assert_eq!(purchase(&by_permit(), &reply()).due("a.eth").expect("all agrees").asset, ASSET);
+    assert_eq!(with_decision(&decision(), &by_authorization()).due_transfer("a.eth"), Ok(due));
+    assert_eq!(purchase(&by_permit(), &reply()).due_transfer("a.eth").expect("all agrees").asset, ASSET);
 }
 
 #[test]
 fn what_is_due_is_kept_under_a_digest_of_its_own() {
-    let other = Due { amount: U256::from(AMOUNT + 1), ..due() };
+    let other = DueTransfer { amount: U256::from(AMOUNT + 1), ..due() };
     let digests = [due(), due_of_permit(), other].map(|due| due.digest());
     assert_eq!(due().digest(), digests[0]);
     assert!(digests[0] != digests[1] && digests[0] != digests[2] && digests[1] != digests[2]);
@@ -143,9 +143,9 @@ fn what_is_due_is_kept_under_a_digest_of_its_own() {
 fn without_a_part_nothing_is_proven() {
     let whole = purchase(&by_authorization(), &reply());
     let missing = Purchase { payment: None, ..whole.clone() };
-    assert_eq!(objection(missing.due("a.eth")), is(Code::SettlementUnproven, "payment"));
+    assert_eq!(objection(missing.due_transfer("a.eth")), is(ReasonCode::SettlementUnproven, "payment"));
     let missing = Purchase { settlement: None, ..whole };
-    assert_eq!(objection(missing.due("a.eth")), is(Code::SettlementUnproven, "settlement"));
+    assert_eq!(objection(missing.due_transfer("a.eth")), is(ReasonCode::SettlementUnproven, "settlement"));
 }
 
 #[test]
@@ -154,9 +154,9 @@ fn version_1_takes_the_asset_from_the_decision() {
     let mut answer = reply();
     answer["network"] = "base-sepolia".into();
     let alone = purchase(&payment, &answer);
-    assert_eq!(objection(alone.due("a.eth")), is(Code::SettlementUnproven, "payment"));
+    assert_eq!(objection(alone.due_transfer("a.eth")), is(ReasonCode::SettlementUnproven, "payment"));
     let decision = StoredDecision::from_bytes(decision().to_string().as_bytes()).ok();
-    assert_eq!(Purchase { decision, ..alone }.due("a.eth"), Ok(due()));
+    assert_eq!(Purchase { decision, ..alone }.due_transfer("a.eth"), Ok(due()));
 }
 
 #[test]
@@ -171,8 +171,8 @@ fn parts_that_differ_are_a_mismatch() {
     ] {
         let mut changed = decision();
         *changed.pointer_mut(pointer).expect("it is there") = value;
-        let found = objection(with_decision(&changed, &by_authorization()).due("a.eth"));
-        assert_eq!(found, is(Code::SettlementMismatch, &format!("decision: {place}")));
+        let found = objection(with_decision(&changed, &by_authorization()).due_transfer("a.eth"));
+        assert_eq!(found, is(ReasonCode::SettlementMismatch, &format!("decision: {place}")));
     }
     for (member, value) in [
         ("success", json!(false)),
@@ -184,8 +184,8 @@ fn parts_that_differ_are_a_mismatch() {
     ] {
         let mut changed = reply();
         changed[member] = value;
-        let found = objection(purchase(&by_authorization(), &changed).due("a.eth"));
-        assert_eq!(found, is(Code::SettlementMismatch, &format!("settlement: /{member}")), "{changed}");
+        let found = objection(purchase(&by_authorization(), &changed).due_transfer("a.eth"));
+        assert_eq!(found, is(ReasonCode::SettlementMismatch, &format!("settlement: /{member}")), "{changed}");
     }
     for (payment, member, value, place) in [
         (by_authorization(), "/accepted/payTo", thief.clone(), "payTo"),
@@ -194,8 +194,8 @@ fn parts_that_differ_are_a_mismatch() {
     ] {
         let mut changed = payment;
         *changed.pointer_mut(member).expect("it is there") = value;
-        let found = objection(purchase(&changed, &reply()).due("a.eth"));
-        assert_eq!(found, is(Code::SettlementMismatch, &format!("payment: /accepted/{place}")));
+        let found = objection(purchase(&changed, &reply()).due_transfer("a.eth"));
+        assert_eq!(found, is(ReasonCode::SettlementMismatch, &format!("payment: /accepted/{place}")));
     }
 }
 
@@ -208,14 +208,14 @@ fn a_reply_that_cannot_be_read_names_no_transaction() {
     let long = header(&json!({"success": true, "more": "x".repeat(20_000)}));
     for text in [String::new(), "{}".to_owned(), header(&unnamed), STANDARD.encode(twice), long] {
         let changed = Purchase { settlement: Some(text), ..whole.clone() };
-        assert_eq!(objection(changed.due("a.eth")), is(Code::SettlementUnproven, "settlement"));
+        assert_eq!(objection(changed.due_transfer("a.eth")), is(ReasonCode::SettlementUnproven, "settlement"));
     }
 }
 
 #[test]
 fn what_is_no_payment_or_decision_is_refused() {
     for text in ["", "e30=", "e30", &header(&json!({"x402Version": 2})), &header(&json!({"x402Version": 3}))] {
-        assert!(Payment::of_header(text).is_err(), "{text}");
+        assert!(PermittedPayment::from_header(text).is_err(), "{text}");
     }
     let mut other = decision();
     other["schema"] = json!("clresolve.decision/2");
@@ -243,17 +243,20 @@ fn a_decision_that_allows_nothing_is_about_no_purchase() {
 #[test]
 fn what_was_bought_is_what_was_decided_and_who_has_paid() {
     let whole = with_decision(&decision(), &by_authorization());
-    let bought = whole.bought().expect("there is a decision");
+    let bought = whole.purchase_facts().expect("there is a decision");
     // The digest of the document itself, regardless of its `id`.
     assert_ne!(bought.decision, "sha256:00");
     assert!(bought.decision.parse::<Digest>().is_ok(), "{}", bought.decision);
     assert_eq!(bought.name.as_str(), "a.eth");
-    assert_eq!((bought.network.as_ref().map(Network::as_str), bought.url.path()), (Some(NETWORK), "/summarize/v1"));
+    assert_eq!(
+        (bought.network.as_ref().map(Caip2Network::as_str), bought.url.path()),
+        (Some(NETWORK), "/summarize/v1")
+    );
     assert_eq!(bought.payer, Some(address_of(PAYER)));
     let unpaid = Purchase { payment: None, settlement: None, ..whole };
-    assert_eq!(unpaid.bought().map(|bought| bought.payer), Some(None));
+    assert_eq!(unpaid.purchase_facts().map(|bought| bought.payer), Some(None));
     assert!(!unpaid.asks_for_settlement(), "a decision alone asks for nothing of the chain");
-    assert_eq!(purchase(&by_authorization(), &reply()).bought(), None);
+    assert_eq!(purchase(&by_authorization(), &reply()).purchase_facts(), None);
 }
 
 /// An older receipt belongs to another purchase.
@@ -263,11 +266,13 @@ fn nothing_was_bought_before_the_decision_was_made_and_the_payment_permitted() {
     ends["valid_until"] = json!("2026-01-01T00:10:00Z");
     let decided = with_decision(&ends, &by_authorization());
     let settled = |second: i64| {
-        let block = Some(Block { number: 1, hash: B256::ZERO, timestamp: Timestamp::from_second(second).unwrap() });
+        let block =
+            Some(ChainBlock { number: 1, hash: B256::ZERO, timestamp: Timestamp::from_second(second).unwrap() });
         Settlement { shown_by: None, due: None, block, proof: None, decision: None, objection: None }
     };
     let made: Timestamp = "2026-01-01T00:04:30Z".parse().unwrap();
-    let earliest = |purchase: &Purchase, second: Option<i64>| purchase.earliest(second.map(settled).as_ref());
+    let earliest =
+        |purchase: &Purchase, second: Option<i64>| purchase.earliest_purchase_time(second.map(settled).as_ref());
     assert_eq!(earliest(&decided, None), Some(made));
     let [before, after] = [-1, 1].map(|shift| made.as_second() + OPEN_SECONDS.cast_signed() + shift);
     assert_eq!(earliest(&decided, Some(before)), Some(made));
@@ -289,26 +294,28 @@ fn exactly_one_transfer_and_its_authorization_settle() {
         assert_eq!(with(further), Ok(()));
     }
     let found = objection(with(honest_transfer()));
-    assert_eq!(found, is(Code::SettlementUnproven, "log: Transfer"));
+    assert_eq!(found, is(ReasonCode::SettlementUnproven, "log: Transfer"));
 }
 
 #[test]
 fn a_transaction_that_failed_settles_nothing() {
-    let failed = Execution { has_succeeded: false, ..execution(vec![honest_authorization(), honest_transfer()]) };
-    assert_eq!(objection(due().check(&failed)), is(Code::SettlementMismatch, "transaction: status"));
-    let other = Execution { transaction: B256::ZERO, ..execution(vec![honest_authorization(), honest_transfer()]) };
-    assert_eq!(objection(due().check(&other)), is(Code::SettlementMismatch, "transaction"));
+    let failed =
+        ExecutedTransaction { has_succeeded: false, ..execution(vec![honest_authorization(), honest_transfer()]) };
+    assert_eq!(objection(due().check(&failed)), is(ReasonCode::SettlementMismatch, "transaction: status"));
+    let other =
+        ExecutedTransaction { transaction: B256::ZERO, ..execution(vec![honest_authorization(), honest_transfer()]) };
+    assert_eq!(objection(due().check(&other)), is(ReasonCode::SettlementMismatch, "transaction"));
 }
 
 #[test]
 fn two_halves_are_no_whole() {
     let half = || transfer(ASSET, address_of(PAYER), address_of(PAYEE), AMOUNT / 2);
     let found = objection(due().check(&execution(vec![honest_authorization(), half(), half()])));
-    assert_eq!(found, is(Code::SettlementUnproven, "log: Transfer"));
+    assert_eq!(found, is(ReasonCode::SettlementUnproven, "log: Transfer"));
     for value in [AMOUNT - 1, AMOUNT + 1, 0] {
         let other = transfer(ASSET, address_of(PAYER), address_of(PAYEE), value);
         let found = objection(due().check(&execution(vec![honest_authorization(), other])));
-        assert_eq!(found, is(Code::SettlementMismatch, "log: Transfer"), "{value}");
+        assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: Transfer"), "{value}");
     }
 }
 
@@ -317,10 +324,10 @@ fn logs_of_other_contracts_never_count() {
     let thief = address_of(THIEF);
     let elsewhere = transfer(thief, address_of(PAYER), address_of(PAYEE), AMOUNT);
     let found = objection(due().check(&execution(vec![honest_authorization(), elsewhere])));
-    assert_eq!(found, is(Code::SettlementMismatch, "log: Transfer"));
+    assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: Transfer"));
     let authorized_elsewhere = authorization(thief, address_of(PAYER), NONCE);
     let found = objection(due().check(&execution(vec![authorized_elsewhere, honest_transfer()])));
-    assert_eq!(found, is(Code::SettlementMismatch, "log: AuthorizationUsed"));
+    assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: AuthorizationUsed"));
 }
 
 #[test]
@@ -329,7 +336,7 @@ fn an_older_transfer_of_the_same_amount_settles_nothing() {
     let of_another = authorization(ASSET, address_of(THIEF), NONCE);
     for further in [vec![], vec![older], vec![of_another]] {
         let found = objection(due().check(&execution([further, vec![honest_transfer()]].concat())));
-        assert_eq!(found, is(Code::SettlementMismatch, "log: AuthorizationUsed"));
+        assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: AuthorizationUsed"));
     }
 }
 
@@ -340,12 +347,12 @@ fn one_transfer_by_two_authorizations_settles_neither() {
     let other = B256::repeat_byte(8);
     let both = || vec![honest_authorization(), authorization(ASSET, address_of(PAYER), other), honest_transfer()];
     for nonce in [NONCE, other] {
-        let due = Due { permit: Permit::Eip3009 { nonce }, ..due() };
+        let due = DueTransfer { permit: TransferPermit::Eip3009 { nonce }, ..due() };
         let found = objection(due.check(&execution(both())));
-        assert_eq!(found, is(Code::SettlementUnproven, "log: AuthorizationUsed"), "{nonce}");
+        assert_eq!(found, is(ReasonCode::SettlementUnproven, "log: AuthorizationUsed"), "{nonce}");
     }
     let twice = vec![honest_authorization(), honest_authorization(), honest_transfer()];
-    assert_eq!(objection(due().check(&execution(twice))), is(Code::SettlementUnproven, "log: AuthorizationUsed"));
+    assert_eq!(objection(due().check(&execution(twice))), is(ReasonCode::SettlementUnproven, "log: AuthorizationUsed"));
     let of_others = vec![honest_authorization(), authorization(ASSET, address_of(THIEF), other), honest_transfer()];
     assert_eq!(due().check(&execution(of_others)), Ok(()));
 }
@@ -355,11 +362,11 @@ fn logs_of_another_form_do_not_count() {
     let mut long = honest_transfer();
     long.data.data = [long.data.data.to_vec(), vec![0]].concat().into();
     let found = objection(due().check(&execution(vec![honest_authorization(), long])));
-    assert_eq!(found, is(Code::SettlementMismatch, "log: Transfer"));
+    assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: Transfer"));
     let mut further = honest_transfer();
     further.data = LogData::new_unchecked([further.topics(), &[B256::ZERO]].concat(), further.data.data);
     let found = objection(due().check(&execution(vec![honest_authorization(), further])));
-    assert_eq!(found, is(Code::SettlementMismatch, "log: Transfer"));
+    assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: Transfer"));
 }
 
 /// The call to the proxy that the published facilitator makes (`@x402/evm` 2.27.0) for [`by_permit`].
@@ -379,12 +386,12 @@ fn settle_with_permit() -> Vec<u8> {
     [&[0xfa, 0x34, 0x03, 0x78][..], &permit2612, &arguments].concat()
 }
 
-fn due_of_permit() -> Due {
-    purchase(&by_permit(), &reply()).due("a.eth").expect("all agrees")
+fn due_of_permit() -> DueTransfer {
+    purchase(&by_permit(), &reply()).due_transfer("a.eth").expect("all agrees")
 }
 
-fn settled_by(input: Vec<u8>) -> Execution {
-    Execution { to: Some(PERMIT2_PROXY), input: input.into(), ..execution(vec![honest_transfer()]) }
+fn settled_by(input: Vec<u8>) -> ExecutedTransaction {
+    ExecutedTransaction { to: Some(PERMIT2_PROXY), input: input.into(), ..execution(vec![honest_transfer()]) }
 }
 
 #[test]
@@ -394,27 +401,29 @@ fn a_permit_is_settled_by_its_proxy_alone() {
         assert_eq!(due.check(&settled_by(input)), Ok(()));
     }
     for to in [None, Some(ASSET), Some(address_of(THIEF))] {
-        let found = objection(due.check(&Execution { to, ..settled_by(settle()) }));
-        assert_eq!(found, is(Code::SettlementUnproven, "transaction: to"));
+        let found = objection(due.check(&ExecutedTransaction { to, ..settled_by(settle()) }));
+        assert_eq!(found, is(ReasonCode::SettlementUnproven, "transaction: to"));
     }
     let unread = [Vec::new(), SIGNATURE.to_vec(), settle()[..300].to_vec(), [&[0; 4], &settle()[4..]].concat()];
     for input in unread {
         let found = objection(due.check(&settled_by(input)));
-        assert_eq!(found, is(Code::SettlementUnproven, "transaction: input"));
+        assert_eq!(found, is(ReasonCode::SettlementUnproven, "transaction: input"));
     }
 }
 
 /// Another payment of the same payer, followed by this payment's signature. Only the arguments count.
 #[test]
 fn a_call_that_merely_carries_the_signature_settles_nothing() {
-    let other =
-        Due { permit: Permit::Permit2 { nonce: U256::from(6), signature: SIGNATURE.into() }, ..due_of_permit() };
+    let other = DueTransfer {
+        permit: TransferPermit::Permit2 { nonce: U256::from(6), signature: SIGNATURE.into() },
+        ..due_of_permit()
+    };
     let found = objection(other.check(&settled_by([settle(), SIGNATURE.to_vec()].concat())));
-    assert_eq!(found, is(Code::SettlementMismatch, "transaction: nonce"));
+    assert_eq!(found, is(ReasonCode::SettlementMismatch, "transaction: nonce"));
     let (nonce, short) = (U256::from(5), Bytes::from(vec![0x11]));
-    let by_short = Due { permit: Permit::Permit2 { nonce, signature: short }, ..due_of_permit() };
+    let by_short = DueTransfer { permit: TransferPermit::Permit2 { nonce, signature: short }, ..due_of_permit() };
     let found = objection(by_short.check(&settled_by(settle())));
-    assert_eq!(found, is(Code::SettlementUnproven, "transaction: signature"));
+    assert_eq!(found, is(ReasonCode::SettlementUnproven, "transaction: signature"));
 }
 
 #[test]
@@ -423,7 +432,7 @@ fn a_call_for_another_permit_is_a_mismatch() {
         let mut input = settle();
         input[4 + word * 32 + 31] ^= 1;
         let found = objection(due_of_permit().check(&settled_by(input)));
-        assert_eq!(found, is(Code::SettlementMismatch, &format!("transaction: {place}")));
+        assert_eq!(found, is(ReasonCode::SettlementMismatch, &format!("transaction: {place}")));
     }
 }
 
@@ -432,39 +441,39 @@ fn the_signature_of_a_permit_is_bounded() {
     let mut payment = by_permit();
     for (bytes, is_read) in [(0, false), (1, true), (4096, true), (4097, false)] {
         payment["payload"]["signature"] = json!(Bytes::from(vec![1; bytes]));
-        assert_eq!(Payment::of_header(&header(&payment)).is_ok(), is_read, "{bytes}");
+        assert_eq!(PermittedPayment::from_header(&header(&payment)).is_ok(), is_read, "{bytes}");
     }
 }
 
 #[test]
 fn what_is_written_says_how_it_is_shown() {
     let purchase = with_decision(&decision(), &by_authorization());
-    let seen = |objection| Sight {
+    let seen = |objection| TransactionCheckResult {
         objection,
-        shown_by: ShownBy::Reported,
+        shown_by: SettlementEvidenceKind::Reported,
         block: block_at("2026-01-01T00:00:00Z"),
-        proof: Proof { grade: Grade::Quorum, asked: 3, agreed: 2, own: false },
+        proof: ProofStrength { grade: ProofGrade::Quorum, asked: 3, agreed: 2, own: false },
     };
-    let shown = Settlement::of(&purchase, Some(due()), Ok(seen(None)));
-    assert_eq!(shown.shown_by, Some(ShownBy::Reported));
+    let shown = Settlement::from_check(&purchase, Some(due()), Ok(seen(None)));
+    assert_eq!(shown.shown_by, Some(SettlementEvidenceKind::Reported));
     let document = serde_json::to_value(&shown).expect("JSON");
     assert_eq!((&document["due"]["amount"], &document["due"]["transfer"]), (&json!("10000"), &json!("eip3009")));
     assert_eq!(document["decision"], "sha256:00");
-    let objected = Settlement::of(&purchase, Some(due()), Ok(seen(Some(mismatch("log", 1, 2)))));
+    let objected = Settlement::from_check(&purchase, Some(due()), Ok(seen(Some(mismatch("log", 1, 2)))));
     assert_eq!(
         (objected.shown_by, objected.objection.map(|reason| reason.code)),
-        (None, Some(Code::SettlementMismatch))
+        (None, Some(ReasonCode::SettlementMismatch))
     );
 }
 
-fn settlement_of(purchase: &Purchase, block: Block) -> Settlement {
-    let proof = Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false };
-    let sight = Sight { objection: None, shown_by: ShownBy::Proven, block, proof };
-    Settlement::of(purchase, purchase.due("a.eth").ok(), Ok(sight))
+fn settlement_of(purchase: &Purchase, block: ChainBlock) -> Settlement {
+    let proof = ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false };
+    let sight = TransactionCheckResult { objection: None, shown_by: SettlementEvidenceKind::Proven, block, proof };
+    Settlement::from_check(purchase, purchase.due_transfer("a.eth").ok(), Ok(sight))
 }
 
-fn block_at(time: &str) -> Block {
-    Block { timestamp: time.parse().expect("a time"), ..execution(Vec::new()).block }
+fn block_at(time: &str) -> ChainBlock {
+    ChainBlock { timestamp: time.parse().expect("a time"), ..execution(Vec::new()).block }
 }
 
 #[test]
@@ -478,7 +487,7 @@ fn a_receipt_is_about_the_payment_that_was_settled() {
         let mut receipt = honest.clone();
         receipt[member] = value;
         let receipt = serde_json::from_value(receipt).expect("a receipt");
-        settlement.against_receipt(&receipt).map(|reason| (reason.code, reason.place.unwrap_or_default()))
+        settlement.receipt_objection(&receipt).map(|reason| (reason.code, reason.place.unwrap_or_default()))
     };
     for (member, value) in [("issuedAt", json!(1_767_225_270)), ("transaction", json!("")), ("version", json!(1))] {
         assert_eq!(place(member, value.clone()), None, "{member}: {value}");
@@ -489,11 +498,11 @@ fn a_receipt_is_about_the_payment_that_was_settled() {
         ("transaction", json!(B256::ZERO)),
         ("issuedAt", json!(1_767_225_269)),
     ] {
-        let expected = is(Code::SettlementMismatch, &format!("/payload/{member}"));
+        let expected = is(ReasonCode::SettlementMismatch, &format!("/payload/{member}"));
         assert_eq!(place(member, value.clone()), expected, "{member}: {value}");
     }
     let named = place("payer", json!("did:pkh:eip155:1:0x01"));
-    assert_eq!(named, is(Code::SettlementUnproven, "/payload/payer"), "what is no address may stand for any");
+    assert_eq!(named, is(ReasonCode::SettlementUnproven, "/payload/payer"), "what is no address may stand for any");
 }
 
 #[test]
@@ -503,7 +512,7 @@ fn a_decision_holds_until_its_end() {
         let settlement = settlement_of(&purchase, block_at(time));
         (settlement.shown_by, settlement.objection.and_then(|reason| reason.place))
     };
-    assert_eq!(at("2026-01-01T00:05:30Z"), (Some(ShownBy::Proven), None));
+    assert_eq!(at("2026-01-01T00:05:30Z"), (Some(SettlementEvidenceKind::Proven), None));
     assert_eq!(at("2026-01-01T00:05:31Z"), (None, Some("decision: /valid_until".to_owned())));
 }
 
@@ -519,13 +528,13 @@ fn what_was_settled_before_a_decision_was_not_bought_on_it() {
         let objection = at(&known, earlier).expect("it was settled before");
         assert_eq!(
             (objection.code, objection.place.as_deref()),
-            (Code::SettlementMismatch, Some("decision: /valid_until"))
+            (ReasonCode::SettlementMismatch, Some("decision: /valid_until"))
         );
     }
     let mut endless = decision();
     endless["valid_until"] = Value::Null;
     let objection = at(&endless, "2026-01-01T00:00:00Z").expect("nothing says when it was made");
-    assert_eq!(objection.code, Code::SettlementUnproven);
+    assert_eq!(objection.code, ReasonCode::SettlementUnproven);
 }
 
 /// The document does not state which entry was paid.
@@ -533,16 +542,16 @@ fn what_was_settled_before_a_decision_was_not_bought_on_it() {
 fn a_decision_about_several_entries_tells_only_the_first() {
     let mut several = decision();
     several["entries"] = json!([{"index": 0}, {"index": 1}]);
-    let due = |decision: &Value| objection(with_decision(decision, &by_authorization()).due("a.eth"));
+    let due = |decision: &Value| objection(with_decision(decision, &by_authorization()).due_transfer("a.eth"));
     assert_eq!(due(&several), None, "the first was paid");
     several["price"]["network"] = "eip155:8453".into();
-    assert_eq!(due(&several), is(Code::SettlementUnproven, "decision: /price/network"));
-    let bought = with_decision(&several, &by_authorization()).bought().expect("what was decided");
+    assert_eq!(due(&several), is(ReasonCode::SettlementUnproven, "decision: /price/network"));
+    let bought = with_decision(&several, &by_authorization()).purchase_facts().expect("what was decided");
     several["price"]["network"] = NETWORK.into();
-    let assetless = with_decision(&several, &by_version_1()).due("a.eth");
-    assert_eq!(objection(assetless), is(Code::SettlementUnproven, "payment"));
+    let assetless = with_decision(&several, &by_version_1()).due_transfer("a.eth");
+    assert_eq!(objection(assetless), is(ReasonCode::SettlementUnproven, "payment"));
     several["entries"][1]["valid_until"] = "2026-01-01T01:00:00Z".into();
     let late = settlement_of(&with_decision(&several, &by_authorization()), block_at("2026-01-01T01:05:30Z"));
     assert_eq!(late.objection, None, "the last of them might be paid until then");
-    assert_eq!(bought.network.as_ref().map(Network::as_str), Some(NETWORK), "what was permitted");
+    assert_eq!(bought.network.as_ref().map(Caip2Network::as_str), Some(NETWORK), "what was permitted");
 }

@@ -9,15 +9,15 @@ use crate::typed_data;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Eip3009 {
+pub(super) struct Eip3009Payload {
     pub(super) signature: String,
-    pub(super) authorization: Authorization,
+    pub(super) authorization: Eip3009Authorization,
 }
 
 /// `transferWithAuthorization`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Authorization {
+pub(super) struct Eip3009Authorization {
     #[serde(deserialize_with = "read_address")]
     pub(super) from: Address,
     #[serde(deserialize_with = "read_address")]
@@ -34,30 +34,30 @@ pub(super) struct Authorization {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Permit2 {
+pub(super) struct Permit2Payload {
     pub(super) signature: String,
-    pub(super) permit2_authorization: Permit,
+    pub(super) permit2_authorization: Permit2Authorization,
 }
 
 /// `permitWitnessTransferFrom`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Permit {
+pub(super) struct Permit2Authorization {
     #[serde(deserialize_with = "read_address")]
     pub(super) from: Address,
-    pub(super) permitted: Permitted,
+    pub(super) permitted: PermittedTokenAmount,
     #[serde(deserialize_with = "read_address")]
     pub(super) spender: Address,
     #[serde(deserialize_with = "read_amount")]
     pub(super) nonce: U256,
     #[serde(deserialize_with = "read_amount")]
     pub(super) deadline: U256,
-    pub(super) witness: Witness,
+    pub(super) witness: Permit2Witness,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Permitted {
+pub(super) struct PermittedTokenAmount {
     #[serde(deserialize_with = "read_address")]
     pub(super) token: Address,
     #[serde(deserialize_with = "read_amount")]
@@ -66,14 +66,14 @@ pub(super) struct Permitted {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Witness {
+pub(super) struct Permit2Witness {
     #[serde(deserialize_with = "read_address")]
     pub(super) to: Address,
     #[serde(deserialize_with = "read_amount")]
     pub(super) valid_after: U256,
 }
 
-impl Authorization {
+impl Eip3009Authorization {
     /// The message to sign.
     pub(super) const fn message(&self) -> typed_data::TransferWithAuthorization {
         typed_data::TransferWithAuthorization {
@@ -87,10 +87,10 @@ impl Authorization {
     }
 }
 
-impl Permit {
+impl Permit2Authorization {
     /// The message to sign.
     pub(super) const fn message(&self) -> typed_data::PermitWitnessTransferFrom {
-        let Permitted { token, amount } = self.permitted;
+        let PermittedTokenAmount { token, amount } = self.permitted;
         typed_data::PermitWitnessTransferFrom {
             permitted: typed_data::TokenPermissions { token, amount },
             spender: self.spender,

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use clresolve_core::reason::Reason;
 
-use super::{Eip3009, Permit2, decode_header, differs, payload, shown};
+use super::{Eip3009Payload, Permit2Payload, decode_header, difference_reason, display_value, parse_payload};
 use crate::forms;
-use crate::network::Network;
-use crate::terms::{self, Price, Transfer, Version};
+use crate::network::Caip2Network;
+use crate::terms::{self, Price, TransferMethod, X402Version};
 
 /// Maximum length of a permit's signature. The signature of a key has 65 bytes. Contract wallets (EIP-1271) add some
 /// for each owner, and their deployment data (EIP-6492) adds about a kilobyte.
@@ -17,15 +17,15 @@ const MAX_PERMIT_SIGNATURE_BYTES: usize = 4096;
 
 /// A payment that a header permits.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Permission {
-    pub(crate) version: Version,
-    pub(crate) network: Network,
+pub(crate) struct PaymentPermission {
+    pub(crate) version: X402Version,
+    pub(crate) network: Caip2Network,
     /// The asset's contract. A version 1 header does not contain it.
     pub(crate) asset: Option<Address>,
     pub(crate) payer: Address,
     pub(crate) pay_to: Address,
     pub(crate) amount: U256,
-    pub(crate) permit: Permit,
+    pub(crate) permit: TransferPermit,
     /// The entry that the header repeats.
     pub(crate) accepted: Option<Price>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Permission {
 /// The authorisation that moves the asset.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "transfer", rename_all = "lowercase")]
-pub enum Permit {
+pub enum TransferPermit {
     /// `transferWithAuthorization` of the asset.
     Eip3009 {
         /// The nonce of the authorisation.
@@ -49,47 +49,50 @@ pub enum Permit {
     },
 }
 
-impl Permission {
+impl PaymentPermission {
     /// Parses a header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1).
     ///
     /// # Errors
     /// `payment-signature-mismatch` if it is not a payment header of the scheme `exact`.
-    pub(crate) fn of_header(header: &str) -> Result<Self, Box<Reason>> {
+    pub(crate) fn from_header(header: &str) -> Result<Self, Box<Reason>> {
         let payment = decode_header(header)?;
         let number = payment.get("x402Version");
         match number.and_then(Value::as_u64) {
-            Some(1) => Self::of_v1(&payment),
-            Some(2) => Self::of_v2(&payment),
-            _ => Err(differs("/x402Version", "1 or 2", shown(number))),
+            Some(1) => Self::from_v1(&payment),
+            Some(2) => Self::from_v2(&payment),
+            _ => Err(difference_reason("/x402Version", "1 or 2", display_value(number))),
         }
     }
 
-    fn of_v1(payment: &Value) -> Result<Self, Box<Reason>> {
+    fn from_v1(payment: &Value) -> Result<Self, Box<Reason>> {
         let text = |member: &str| payment.get(member).and_then(Value::as_str);
         if text("scheme") != Some("exact") {
-            return Err(differs("/scheme", "exact", shown(payment.get("scheme"))));
+            return Err(difference_reason("/scheme", "exact", display_value(payment.get("scheme"))));
         }
-        let network = text("network").and_then(Network::of_v1);
-        let network = network.ok_or_else(|| differs("/network", "a known network", shown(payment.get("network"))))?;
-        Self::by_authorization(payment, Version::V1, network, None)
+        let network = text("network").and_then(Caip2Network::from_v1_name);
+        let network = network
+            .ok_or_else(|| difference_reason("/network", "a known network", display_value(payment.get("network"))))?;
+        Self::from_authorization(payment, X402Version::V1, network, None)
     }
 
-    fn of_v2(payment: &Value) -> Result<Self, Box<Reason>> {
+    fn from_v2(payment: &Value) -> Result<Self, Box<Reason>> {
         let accepted = payment.get("accepted").unwrap_or(&Value::Null);
-        let price = terms::price(accepted, Version::V2, "/accepted".to_owned())?;
+        let price = terms::parse_price(accepted, X402Version::V2, "/accepted".to_owned())?;
         match price.transfer {
-            Transfer::Eip3009 => Self::by_authorization(payment, Version::V2, price.network.clone(), Some(price)),
-            Transfer::Permit2 => Self::by_permit(payment, price),
+            TransferMethod::Eip3009 => {
+                Self::from_authorization(payment, X402Version::V2, price.network.clone(), Some(price))
+            }
+            TransferMethod::Permit2 => Self::from_permit(payment, price),
         }
     }
 
-    fn by_authorization(
+    fn from_authorization(
         payment: &Value,
-        version: Version,
-        network: Network,
+        version: X402Version,
+        network: Caip2Network,
         accepted: Option<Price>,
     ) -> Result<Self, Box<Reason>> {
-        let Eip3009 { authorization, .. } = payload(payment)?;
+        let Eip3009Payload { authorization, .. } = parse_payload(payment)?;
         Ok(Self {
             version,
             network,
@@ -97,26 +100,26 @@ impl Permission {
             payer: authorization.from,
             pay_to: authorization.to,
             amount: authorization.value,
-            permit: Permit::Eip3009 { nonce: authorization.nonce },
+            permit: TransferPermit::Eip3009 { nonce: authorization.nonce },
             accepted,
         })
     }
 
-    fn by_permit(payment: &Value, accepted: Price) -> Result<Self, Box<Reason>> {
-        let Permit2 { signature, permit2_authorization: permit } = payload(payment)?;
+    fn from_permit(payment: &Value, accepted: Price) -> Result<Self, Box<Reason>> {
+        let Permit2Payload { signature, permit2_authorization: permit } = parse_payload(payment)?;
         let is_signature = |bytes: &Bytes| (1..=MAX_PERMIT_SIGNATURE_BYTES).contains(&bytes.len());
         let signature = signature.parse::<Bytes>().ok().filter(is_signature).ok_or_else(|| {
             let expected = format!("0x and the hex digits of at most {MAX_PERMIT_SIGNATURE_BYTES} bytes");
-            differs("/payload/signature", expected, "something else")
+            difference_reason("/payload/signature", expected, "something else")
         })?;
         Ok(Self {
-            version: Version::V2,
+            version: X402Version::V2,
             network: accepted.network.clone(),
             asset: Some(permit.permitted.token),
             payer: permit.from,
             pay_to: permit.witness.to,
             amount: permit.permitted.amount,
-            permit: Permit::Permit2 { nonce: permit.nonce, signature },
+            permit: TransferPermit::Permit2 { nonce: permit.nonce, signature },
             accepted: Some(accepted),
         })
     }

@@ -17,19 +17,19 @@ fn payment_of_sdk(index: usize) -> Value {
     serde_json::from_str::<Value>(PAYMENTS).unwrap()[index].take()
 }
 
-fn price_of_sdk(transfer: Transfer) -> Price {
+fn price_of_sdk(transfer: TransferMethod) -> Price {
     Price { pay_to: address!("70997970C51812dc3A010C7d01b50e0d17dc79C8"), transfer, ..price() }
 }
 
 fn usdc() -> AssetProperties {
-    AssetProperties::known(&AssetId { network: price().network, address: price().asset }).unwrap()
+    AssetProperties::find_known(&AssetId { network: price().network, address: price().asset }).unwrap()
 }
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_second(seconds.try_into().unwrap()).unwrap()
 }
 
-fn check(header: &str, terms: &Terms, price: &Price, now: Timestamp) -> Result<(), Box<Reason>> {
+fn check(header: &str, terms: &PaymentTerms, price: &Price, now: Timestamp) -> Result<(), Box<Reason>> {
     PaymentHeader::read(header, terms)?.check(&entry(price), price, &usdc(), now)
 }
 
@@ -40,27 +40,27 @@ fn entry(price: &Price) -> Value {
         "asset": price.asset.to_string(), "payTo": price.pay_to.to_string(), "maxTimeoutSeconds": 60,
         "extra": {"name": "USDC", "version": "2"}, "of_the_seller": {"more": [1, null], "none": null},
     });
-    if price.transfer == Transfer::Permit2 {
+    if price.transfer == TransferMethod::Permit2 {
         entry["extra"]["assetTransferMethod"] = "permit2".into();
     }
     entry
 }
 
 /// Where the header differs from the price. `None` if it is accepted.
-fn found(payment: &Value, version: Version, price: &Price) -> Option<String> {
+fn found(payment: &Value, version: X402Version, price: &Price) -> Option<String> {
     found_at(payment, version, price, NOW)
 }
 
-fn found_at(payment: &Value, version: Version, price: &Price, now: u64) -> Option<String> {
+fn found_at(payment: &Value, version: X402Version, price: &Price, now: u64) -> Option<String> {
     found_in(payment, &terms(version, json!({})), price, now)
 }
 
-fn terms(version: Version, extensions: Value) -> Terms {
+fn terms(version: X402Version, extensions: Value) -> PaymentTerms {
     let Value::Object(extensions) = extensions else { panic!("extensions are an object") };
-    let resource = (version == Version::V2).then(
+    let resource = (version == X402Version::V2).then(
         || json!({"url": "https://api.sandbox.example/summarize/v1", "description": "", "mimeType": "application/json"}),
     );
-    Terms {
+    PaymentTerms {
         version,
         also_v1: false,
         moved: Default::default(),
@@ -71,15 +71,15 @@ fn terms(version: Version, extensions: Value) -> Terms {
     }
 }
 
-fn found_in(payment: &Value, terms: &Terms, price: &Price, now: u64) -> Option<String> {
+fn found_in(payment: &Value, terms: &PaymentTerms, price: &Price, now: u64) -> Option<String> {
     let header = STANDARD.encode(payment.to_string());
     let reason = check(&header, terms, price, at(now)).err()?;
-    assert_eq!(reason.code, Code::PaymentSignatureMismatch);
+    assert_eq!(reason.code, ReasonCode::PaymentSignatureMismatch);
     Some(reason.place.unwrap_or_default())
 }
 
 fn permit_price() -> Price {
-    Price { transfer: Transfer::Permit2, ..price() }
+    Price { transfer: TransferMethod::Permit2, ..price() }
 }
 
 /// An honest EIP-3009 payload, changed and then signed by the payer in this domain.
@@ -89,13 +89,17 @@ fn eip3009_in(domain: &alloy_sol_types::Eip712Domain, change: impl Fn(&mut Value
         "validAfter": "0", "validBefore": (NOW + 60).to_string(), "nonce": B256::repeat_byte(7).to_string(),
     }});
     change(&mut payload["authorization"]);
-    let hash = forms::record::<Eip3009>(&payload).unwrap().authorization.message().eip712_signing_hash(domain);
+    let hash = forms::deserialize_record::<Eip3009Payload>(&payload)
+        .unwrap()
+        .authorization
+        .message()
+        .eip712_signing_hash(domain);
     payload["signature"] = sign(hash, PAYER).into();
     json!({"x402Version": 2, "payload": payload})
 }
 
 fn eip3009(change: impl Fn(&mut Value)) -> Value {
-    eip3009_in(&typed_data::of_asset(&usdc(), &price()), change)
+    eip3009_in(&typed_data::asset_domain(&usdc(), &price()), change)
 }
 
 /// Like [`eip3009_in`], for Permit2.
@@ -106,13 +110,17 @@ fn permit2_in(domain: &alloy_sol_types::Eip712Domain, change: impl Fn(&mut Value
         "witness": {"to": address_of(PAYEE).to_string(), "validAfter": "0"},
     }});
     change(&mut payload["permit2Authorization"]);
-    let hash = forms::record::<Permit2>(&payload).unwrap().permit2_authorization.message().eip712_signing_hash(domain);
+    let hash = forms::deserialize_record::<Permit2Payload>(&payload)
+        .unwrap()
+        .permit2_authorization
+        .message()
+        .eip712_signing_hash(domain);
     payload["signature"] = sign(hash, PAYER).into();
     json!({"x402Version": 2, "payload": payload})
 }
 
 fn permit2(change: impl Fn(&mut Value)) -> Value {
-    permit2_in(&typed_data::of_permit2(price().chain_id), change)
+    permit2_in(&typed_data::permit2_domain(price().chain_id), change)
 }
 
 fn unchanged(_: &mut Value) {}
@@ -124,72 +132,72 @@ fn of(payload: &str, member: &str) -> Option<String> {
 
 #[test]
 fn what_the_sdks_sign_is_let_out() {
-    assert_eq!(found(&payment_of_sdk(0), Version::V2, &price_of_sdk(Transfer::Eip3009)), None);
-    assert_eq!(found(&payment_of_sdk(1), Version::V2, &price_of_sdk(Transfer::Permit2)), None);
-    assert_eq!(found(&payment_of_sdk(2), Version::V1, &price_of_sdk(Transfer::Eip3009)), None);
-    assert_eq!(found(&eip3009(unchanged), Version::V2, &price()), None);
-    assert_eq!(found(&permit2(unchanged), Version::V2, &permit_price()), None);
+    assert_eq!(found(&payment_of_sdk(0), X402Version::V2, &price_of_sdk(TransferMethod::Eip3009)), None);
+    assert_eq!(found(&payment_of_sdk(1), X402Version::V2, &price_of_sdk(TransferMethod::Permit2)), None);
+    assert_eq!(found(&payment_of_sdk(2), X402Version::V1, &price_of_sdk(TransferMethod::Eip3009)), None);
+    assert_eq!(found(&eip3009(unchanged), X402Version::V2, &price()), None);
+    assert_eq!(found(&permit2(unchanged), X402Version::V2, &permit_price()), None);
 }
 
 #[test]
 fn a_signature_that_pays_another_is_not_let_out() {
     let thief = address_of(THIEF).to_string();
     let payment = eip3009(|authorization| authorization["to"] = thief.clone().into());
-    assert_eq!(found(&payment, Version::V2, &price()), of("authorization", "to"));
+    assert_eq!(found(&payment, X402Version::V2, &price()), of("authorization", "to"));
 }
 
 #[test]
 fn a_signature_over_another_amount_is_not_let_out() {
     for value in ["10001", "9999", "0", &U256::MAX.to_string()] {
         let payment = eip3009(|authorization| authorization["value"] = value.into());
-        assert_eq!(found(&payment, Version::V2, &price()), of("authorization", "value"));
+        assert_eq!(found(&payment, X402Version::V2, &price()), of("authorization", "value"));
         let payment = permit2(|permit| permit["permitted"]["amount"] = value.into());
-        assert_eq!(found(&payment, Version::V2, &permit_price()), of("permit2Authorization", "permitted/amount"));
+        assert_eq!(found(&payment, X402Version::V2, &permit_price()), of("permit2Authorization", "permitted/amount"));
     }
 }
 
 #[test]
 fn a_signature_for_another_asset_or_chain_is_not_let_out() {
-    let domain = typed_data::of_asset(&usdc(), &price());
+    let domain = typed_data::asset_domain(&usdc(), &price());
     let other_asset = alloy_sol_types::Eip712Domain { verifying_contract: Some(address_of(THIEF)), ..domain.clone() };
     let other_chain = alloy_sol_types::Eip712Domain { chain_id: Some(U256::from(8453)), ..domain.clone() };
     let other_name = alloy_sol_types::Eip712Domain { name: Some("USD Coin".into()), ..domain };
-    for domain in [other_asset, other_chain, other_name, typed_data::of_permit2(8453)] {
+    for domain in [other_asset, other_chain, other_name, typed_data::permit2_domain(8453)] {
         assert_eq!(
-            found(&eip3009_in(&domain, unchanged), Version::V2, &price()).as_deref(),
+            found(&eip3009_in(&domain, unchanged), X402Version::V2, &price()).as_deref(),
             Some("/payload/signature")
         );
-        let found = found(&permit2_in(&domain, unchanged), Version::V2, &permit_price());
+        let found = found(&permit2_in(&domain, unchanged), X402Version::V2, &permit_price());
         assert_eq!(found.as_deref(), Some("/payload/signature"));
     }
     let other = |permit: &mut Value| permit["permitted"]["token"] = address_of(THIEF).to_string().into();
-    assert_eq!(found(&permit2(other), Version::V2, &permit_price()), of("permit2Authorization", "permitted/token"));
+    assert_eq!(found(&permit2(other), X402Version::V2, &permit_price()), of("permit2Authorization", "permitted/token"));
 }
 
 #[test]
 fn a_signature_of_another_than_from_is_not_let_out() {
     let mut payment = eip3009(unchanged);
     payment["payload"]["authorization"]["nonce"] = B256::repeat_byte(8).to_string().into();
-    assert_eq!(found(&payment, Version::V2, &price()).as_deref(), Some("/payload/signature"));
+    assert_eq!(found(&payment, X402Version::V2, &price()).as_deref(), Some("/payload/signature"));
 }
 
 #[test]
 fn a_signature_lasts_no_longer_than_the_price_says() {
     let latest = NOW + 60 + MAX_CLOCK_SKEW;
     for end in [NOW + 1, NOW + 60, latest] {
-        assert_eq!(found(&eip3009(|a| a["validBefore"] = end.to_string().into()), Version::V2, &price()), None);
-        assert_eq!(found(&permit2(|p| p["deadline"] = end.to_string().into()), Version::V2, &permit_price()), None);
+        assert_eq!(found(&eip3009(|a| a["validBefore"] = end.to_string().into()), X402Version::V2, &price()), None);
+        assert_eq!(found(&permit2(|p| p["deadline"] = end.to_string().into()), X402Version::V2, &permit_price()), None);
     }
     let ten_years = U256::from(NOW) + U256::from(315_360_000);
     for end in [U256::ZERO, U256::from(NOW), U256::from(latest + 1), ten_years, U256::from(u64::MAX), U256::MAX] {
         let payment = eip3009(|authorization| authorization["validBefore"] = end.to_string().into());
-        assert_eq!(found(&payment, Version::V2, &price()), of("authorization", "validBefore"), "{end}");
+        assert_eq!(found(&payment, X402Version::V2, &price()), of("authorization", "validBefore"), "{end}");
         let payment = permit2(|permit| permit["deadline"] = end.to_string().into());
-        assert_eq!(found(&payment, Version::V2, &permit_price()), of("permit2Authorization", "deadline"), "{end}");
+        assert_eq!(found(&payment, X402Version::V2, &permit_price()), of("permit2Authorization", "deadline"), "{end}");
     }
     let endless = Price { max_timeout_seconds: u64::MAX, ..price() };
-    assert_eq!(found(&eip3009(unchanged), Version::V2, &endless), None, "the limits are asked elsewhere");
-    assert_eq!(found_at(&eip3009(unchanged), Version::V2, &price(), 0), of("authorization", "validBefore"));
+    assert_eq!(found(&eip3009(unchanged), X402Version::V2, &endless), None, "the limits are asked elsewhere");
+    assert_eq!(found_at(&eip3009(unchanged), X402Version::V2, &price(), 0), of("authorization", "validBefore"));
 }
 
 #[test]
@@ -197,10 +205,10 @@ fn a_signature_can_be_cashed_now() {
     for (start, is_late) in [(NOW - 600, false), (NOW + MAX_CLOCK_SKEW, false), (NOW + MAX_CLOCK_SKEW + 1, true)] {
         let late = |place| if is_late { place } else { None };
         let payment = eip3009(|authorization| authorization["validAfter"] = start.to_string().into());
-        assert_eq!(found(&payment, Version::V2, &price()), late(of("authorization", "validAfter")));
+        assert_eq!(found(&payment, X402Version::V2, &price()), late(of("authorization", "validAfter")));
         let payment = permit2(|permit| permit["witness"]["validAfter"] = start.to_string().into());
         let place = late(of("permit2Authorization", "witness/validAfter"));
-        assert_eq!(found(&payment, Version::V2, &permit_price()), place);
+        assert_eq!(found(&payment, X402Version::V2, &permit_price()), place);
     }
 }
 
@@ -208,20 +216,20 @@ fn a_signature_can_be_cashed_now() {
 fn a_permit_is_for_the_proxy_and_its_witness_is_the_payee() {
     let thief = address_of(THIEF).to_string();
     let payment = permit2(|permit| permit["spender"] = thief.clone().into());
-    assert_eq!(found(&payment, Version::V2, &permit_price()), of("permit2Authorization", "spender"));
+    assert_eq!(found(&payment, X402Version::V2, &permit_price()), of("permit2Authorization", "spender"));
     let payment = permit2(|permit| permit["witness"]["to"] = thief.clone().into());
-    assert_eq!(found(&payment, Version::V2, &permit_price()), of("permit2Authorization", "witness/to"));
+    assert_eq!(found(&payment, X402Version::V2, &permit_price()), of("permit2Authorization", "witness/to"));
 }
 
 #[test]
 fn the_payload_is_of_the_kind_that_the_entry_demands() {
     let payload = Some("/payload".to_owned());
-    assert_eq!(found(&permit2(unchanged), Version::V2, &price()), payload);
-    assert_eq!(found(&eip3009(unchanged), Version::V2, &permit_price()), payload);
+    assert_eq!(found(&permit2(unchanged), X402Version::V2, &price()), payload);
+    assert_eq!(found(&eip3009(unchanged), X402Version::V2, &permit_price()), payload);
     let mut both = eip3009(unchanged);
     both["payload"]["permit2Authorization"] = permit2(unchanged)["payload"]["permit2Authorization"].take();
-    assert_eq!(found(&both, Version::V2, &price()), payload);
-    assert_eq!(found(&both, Version::V2, &permit_price()), payload);
+    assert_eq!(found(&both, X402Version::V2, &price()), payload);
+    assert_eq!(found(&both, X402Version::V2, &permit_price()), payload);
 }
 
 #[test]
@@ -249,11 +257,11 @@ fn a_payload_has_one_form() {
         changed("/payload/authorization/validBefore", (NOW + 60).into()),
     ];
     for payment in broken {
-        assert_eq!(found(&payment, Version::V2, &price()).as_deref(), Some("/payload"), "{payment}");
+        assert_eq!(found(&payment, X402Version::V2, &price()).as_deref(), Some("/payload"), "{payment}");
     }
     let mut extra = permit2(unchanged);
     extra["payload"]["permit2Authorization"]["witness"]["extra"] = "0x".into();
-    assert_eq!(found(&extra, Version::V2, &permit_price()).as_deref(), Some("/payload"));
+    assert_eq!(found(&extra, X402Version::V2, &permit_price()).as_deref(), Some("/payload"));
 }
 
 #[test]
@@ -261,7 +269,7 @@ fn what_only_the_chain_can_check_is_not_let_out() {
     for signature in [format!("0x{}", "11".repeat(200)), "0x".to_owned(), "no".to_owned()] {
         let mut payment = eip3009(unchanged);
         payment["payload"]["signature"] = signature.into();
-        assert_eq!(found(&payment, Version::V2, &price()).as_deref(), Some("/payload/signature"));
+        assert_eq!(found(&payment, X402Version::V2, &price()).as_deref(), Some("/payload/signature"));
     }
 }
 
@@ -270,7 +278,7 @@ fn a_header_does_not_contradict_the_entry() {
     let accepting = |change: &dyn Fn(&mut Value)| {
         let mut payment = payment_of_sdk(0);
         change(&mut payment["accepted"]);
-        found(&payment, Version::V2, &price_of_sdk(Transfer::Eip3009))
+        found(&payment, X402Version::V2, &price_of_sdk(TransferMethod::Eip3009))
     };
     let accepted = Some("/accepted".to_owned());
     assert_eq!(accepting(&|accepted| accepted["amount"] = "1".into()), accepted);
@@ -281,14 +289,14 @@ fn a_header_does_not_contradict_the_entry() {
     let claiming = |member: &str, value: Value| {
         let mut payment = payment_of_sdk(2);
         payment[member] = value;
-        found(&payment, Version::V1, &price_of_sdk(Transfer::Eip3009))
+        found(&payment, X402Version::V1, &price_of_sdk(TransferMethod::Eip3009))
     };
     assert_eq!(claiming("network", "base".into()).as_deref(), Some("/network"));
     assert_eq!(claiming("network", "eip155:84532".into()).as_deref(), Some("/network"));
     assert_eq!(claiming("scheme", "upto".into()).as_deref(), Some("/scheme"));
     assert_eq!(claiming("x402Version", 2.into()).as_deref(), Some("/x402Version"));
     assert_eq!(claiming("x402Version", "1".into()).as_deref(), Some("/x402Version"));
-    let of_v2 = found(&payment_of_sdk(0), Version::V1, &price_of_sdk(Transfer::Eip3009));
+    let of_v2 = found(&payment_of_sdk(0), X402Version::V1, &price_of_sdk(TransferMethod::Eip3009));
     assert_eq!(of_v2.as_deref(), Some("/x402Version"));
 }
 
@@ -304,7 +312,7 @@ fn no_further_signature_of_the_payer_leaves_with_the_header() {
     let with = |extensions: Value| {
         let mut payment = permit2(unchanged);
         payment["extensions"] = extensions;
-        found_in(&payment, &terms(Version::V2, demanded.clone()), &permit_price(), NOW)
+        found_in(&payment, &terms(X402Version::V2, demanded.clone()), &permit_price(), NOW)
     };
     let place = Some("/extensions".to_owned());
     for further in [
@@ -335,10 +343,10 @@ fn no_further_signature_of_the_payer_leaves_with_the_header() {
 
 #[test]
 fn nothing_leaves_beside_what_x402_has() {
-    let price = price_of_sdk(Transfer::Eip3009);
+    let price = price_of_sdk(TransferMethod::Eip3009);
     let further = json!({"signature": "0x"});
-    let with = |version: Version, pointer: &str, value: &Value| {
-        let mut payment = payment_of_sdk(if version == Version::V1 { 2 } else { 0 });
+    let with = |version: X402Version, pointer: &str, value: &Value| {
+        let mut payment = payment_of_sdk(if version == X402Version::V1 { 2 } else { 0 });
         assert_eq!(found(&payment, version, &price), None);
         let (parent, member) = pointer.rsplit_once('/').unwrap();
         payment.pointer_mut(parent).unwrap()[member] = value.clone();
@@ -346,10 +354,10 @@ fn nothing_leaves_beside_what_x402_has() {
     };
     let beside = Some(String::new());
     for member in ["/permit", "/accepted", "/resource", "/extensions"] {
-        assert_eq!(with(Version::V1, member, &further), beside, "{member}");
+        assert_eq!(with(X402Version::V1, member, &further), beside, "{member}");
     }
     for member in ["/permit", "/scheme", "/network"] {
-        assert_eq!(with(Version::V2, member, &further), beside, "{member}");
+        assert_eq!(with(X402Version::V2, member, &further), beside, "{member}");
     }
     for (below, members) in [
         ("/resource", ["permit", "url", "description"]),
@@ -358,23 +366,23 @@ fn nothing_leaves_beside_what_x402_has() {
     ] {
         let place = format!("/{}", below.split('/').nth(1).unwrap());
         for member in members {
-            let found = with(Version::V2, &format!("{below}/{member}"), &further);
+            let found = with(X402Version::V2, &format!("{below}/{member}"), &further);
             assert_eq!(found.as_deref(), Some(&*place), "{below}/{member}");
         }
     }
     for (member, value) in [("/resource", json!("0x")), ("/accepted/of_the_seller", json!({"more": [1, 2]}))] {
-        assert!(with(Version::V2, member, &value).is_some(), "{member}");
+        assert!(with(X402Version::V2, member, &value).is_some(), "{member}");
     }
 }
 
 /// The Python client writes every member of its model, and those without a value as `null`.
 #[test]
 fn echo_that_differs_by_nulls_alone_is_an_echo() {
-    let price = price_of_sdk(Transfer::Eip3009);
+    let price = price_of_sdk(TransferMethod::Eip3009);
     let with = |change: &dyn Fn(&mut Value)| {
         let mut payment = payment_of_sdk(0);
         change(&mut payment);
-        found(&payment, Version::V2, &price)
+        found(&payment, X402Version::V2, &price)
     };
     for pointer in ["/resource/iconUrl", "/resource/mimeType", "/accepted/outputSchema", "/accepted/extra/permit"] {
         let (parent, member) = pointer.rsplit_once('/').unwrap();
@@ -403,7 +411,7 @@ fn echo_that_differs_by_nulls_alone_is_an_echo() {
 /// Clients drop unknown members, use their own number notation, and write defaults for missing members.
 #[test]
 fn what_clients_make_of_the_terms_is_let_out() {
-    let price = price_of_sdk(Transfer::Eip3009);
+    let price = price_of_sdk(TransferMethod::Eip3009);
     let of_python = |payment: &mut Value| payment["accepted"]["of_the_seller"] = json!({"none": null});
     let of_javascript = |payment: &mut Value| payment["accepted"]["of_the_seller"] = json!({"more": [1.0, null]});
     let of_rust = |payment: &mut Value| payment["resource"] = json!({"url": payment["resource"]["url"]});
@@ -411,7 +419,7 @@ fn what_clients_make_of_the_terms_is_let_out() {
     for change in [of_python as fn(&mut Value), of_javascript, of_rust, unsaid] {
         let mut payment = payment_of_sdk(0);
         change(&mut payment);
-        assert_eq!(found(&payment, Version::V2, &price), None, "{payment}");
+        assert_eq!(found(&payment, X402Version::V2, &price), None, "{payment}");
     }
     let mut entry = entry(&price);
     entry.as_object_mut().unwrap().remove("extra");
@@ -426,12 +434,12 @@ fn what_clients_make_of_the_terms_is_let_out() {
 /// Clients of either version can pay a seller that demands the same in both.
 #[test]
 fn terms_in_both_versions_are_paid_in_either() {
-    let price = price_of_sdk(Transfer::Eip3009);
-    let both = Terms { also_v1: true, ..terms(Version::V2, json!({})) };
+    let price = price_of_sdk(TransferMethod::Eip3009);
+    let both = PaymentTerms { also_v1: true, ..terms(X402Version::V2, json!({})) };
     let of_v1 = payment_of_sdk(2);
     assert_eq!(found_in(&of_v1, &both, &price, NOW), None);
     assert_eq!(found_in(&payment_of_sdk(0), &both, &price, NOW), None);
-    assert_eq!(found(&of_v1, Version::V2, &price).as_deref(), Some("/x402Version"));
+    assert_eq!(found(&of_v1, X402Version::V2, &price).as_deref(), Some("/x402Version"));
     let thief = Price { pay_to: address_of(THIEF), ..price.clone() };
     assert_eq!(found_in(&of_v1, &both, &thief, NOW), of("authorization", "to"));
     let mut mixed = of_v1;
@@ -446,12 +454,12 @@ fn a_header_that_cannot_be_decoded_is_not_let_out() {
     // Three bytes are four base64 characters.
     let of_length = |bytes: usize| STANDARD.encode(format!("{:bytes$}", eip3009(unchanged).to_string()));
     let (longest, long) = (of_length(MAX_HEADER_BYTES / 4 * 3), of_length(MAX_HEADER_BYTES / 4 * 3 + 1));
-    let checked = |header: &str| check(header, &terms(Version::V2, json!({})), &price(), at(NOW));
+    let checked = |header: &str| check(header, &terms(X402Version::V2, json!({})), &price(), at(NOW));
     assert_eq!((checked(&good), checked(&longest)), (Ok(()), Ok(())));
     for header in
         ["", "e30=", "e30", "W10=", &good[..good.len() - 4], &STANDARD.encode(twice), &long, &format!(" {good}")]
     {
-        assert_eq!(checked(header).unwrap_err().code, Code::PaymentSignatureMismatch, "{header}");
+        assert_eq!(checked(header).unwrap_err().code, ReasonCode::PaymentSignatureMismatch, "{header}");
     }
 }
 
@@ -463,7 +471,7 @@ proptest! {
         let at = at.index(changed.len());
         changed[at] = byte;
         if let Ok(payment) = serde_json::from_slice::<Value>(&changed)
-            && found(&payment, Version::V2, &price()).is_none()
+            && found(&payment, X402Version::V2, &price()).is_none()
         {
             let lower = |payment: &Value| payment["payload"].to_string().to_lowercase();
             prop_assert_eq!(lower(&payment), lower(&eip3009(unchanged)), "but for the case of hex digits");
@@ -473,7 +481,7 @@ proptest! {
     #[test]
     fn no_noise_is_let_out(header in "\\PC{0,60}", bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         for header in [header, STANDARD.encode(bytes)] {
-            for version in [Version::V1, Version::V2] {
+            for version in [X402Version::V1, X402Version::V2] {
                 let terms = terms(version, json!({}));
                 prop_assert!(check(&header, &terms, &price(), at(NOW)).is_err());
             }

@@ -14,35 +14,37 @@ use clresolve_verdict::verdict::canonical_digest;
 
 use super::challenge;
 use super::places::{TermsPlace, is_entry};
-use super::reading::{ambiguous, terms};
-use super::{Entry, Terms, Transfer, Version};
-use crate::network::Network;
+use super::reading::{ambiguous_terms, parse_terms};
+use super::{PaymentOption, PaymentTerms, TransferMethod, X402Version};
+use crate::network::Caip2Network;
 
-impl Terms {
+impl PaymentTerms {
     /// Returns these terms if no place demands anything else.
     ///
     /// # Errors
     /// `payment-terms-ambiguous`, with the place and member that differ.
-    pub(super) fn agreed(self, places: &[TermsPlace<'_>]) -> Result<Self, Box<Reason>> {
+    pub(super) fn require_agreement(self, places: &[TermsPlace<'_>]) -> Result<Self, Box<Reason>> {
         if places.is_empty() {
             return Ok(self);
         }
         let home = self.entries.iter().find_map(|entry| host(entry.resource.as_deref()?)).unwrap_or_default();
-        let own: Vec<Outline<'_>> = self.entries.iter().map(|entry| Outline::of(entry, self.version, &home)).collect();
+        let own: Vec<NormalizedPaymentOption<'_>> =
+            self.entries.iter().map(|entry| NormalizedPaymentOption::from_option(entry, self.version, &home)).collect();
         let mut moved = BTreeSet::new();
         let mut also_v1 = self.also_v1;
         for place in places {
             challenge::check_entries(place.document, &place.name)?;
-            let other = terms(&self.completed(place.document)).map_err(|reason| unreadable(place, &reason))?;
+            let other = parse_terms(&self.complete_document(place.document))
+                .map_err(|reason| unreadable_place_reason(place, &reason))?;
             let entries = other.entries.iter().enumerate().filter(|(_, entry)| is_entry(&entry.json, place.is_read));
             for (index, entry) in entries {
-                let outline = Outline::of(entry, other.version, &home);
+                let outline = NormalizedPaymentOption::from_option(entry, other.version, &home);
                 if own.get(index) == Some(&outline) {
                     continue;
                 }
                 if !own.contains(&outline) {
                     let place = format!("{}/accepts/{index}", place.name);
-                    return Err(outline.differs(
+                    return Err(outline.difference_reason(
                         &own,
                         other.version,
                         &place,
@@ -51,19 +53,19 @@ impl Terms {
                 }
                 moved.insert(index);
             }
-            also_v1 |= place.is_read && self.version == Version::V2 && other.version == Version::V1;
+            also_v1 |= place.is_read && self.version == X402Version::V2 && other.version == X402Version::V1;
         }
         drop(own);
         Ok(Self { moved, also_v1, ..self })
     }
 
     /// The document with missing members taken from these terms, since a place that repeats the entries may omit them.
-    fn completed<'v>(&self, document: &'v Value) -> Cow<'v, Value> {
+    fn complete_document<'v>(&self, document: &'v Value) -> Cow<'v, Value> {
         let Value::Object(members) = document else { return Cow::Borrowed(document) };
         let mut members = members.clone();
         let first = members.get("accepts").and_then(|entries| entries.get(0));
         let is_v1 = first.is_some_and(|entry| entry.get("maxAmountRequired").is_some());
-        let version = if is_v1 { Version::V1 } else { self.version };
+        let version = if is_v1 { X402Version::V1 } else { self.version };
         members.entry("x402Version").or_insert_with(|| version.number().into());
         if let Some(resource) = &self.resource {
             members.entry("resource").or_insert_with(|| resource.clone());
@@ -76,17 +78,17 @@ impl Terms {
 /// used; otherwise the values are compared as written. Only the host of the resource counts, because sellers spell the
 /// rest in several ways.
 #[derive(PartialEq, Eq)]
-struct Outline<'e>([(&'static str, Cow<'e, str>); 8]);
+struct NormalizedPaymentOption<'e>([(&'static str, Cow<'e, str>); 8]);
 
-impl<'e> Outline<'e> {
+impl<'e> NormalizedPaymentOption<'e> {
     /// The outline of an entry. A resource without a host is on the host `home`.
-    fn of(entry: &'e Entry, version: Version, home: &str) -> Self {
+    fn from_option(entry: &'e PaymentOption, version: X402Version, home: &str) -> Self {
         let host = entry.resource.as_deref().and_then(host).unwrap_or_else(|| home.to_owned());
         let resource = ("resource", Cow::Owned(host));
         let Ok(price) = &entry.price else { return Self::as_written(&entry.json, version, resource) };
         let transfer = match price.transfer {
-            Transfer::Eip3009 => "eip3009",
-            Transfer::Permit2 => "permit2",
+            TransferMethod::Eip3009 => "eip3009",
+            TransferMethod::Permit2 => "permit2",
         };
         let domain = [&price.domain.name, &price.domain.version].map(|part| part.as_deref().unwrap_or("nothing"));
         Self([
@@ -101,16 +103,19 @@ impl<'e> Outline<'e> {
         ])
     }
 
-    fn as_written(entry: &Value, version: Version, resource: (&'static str, Cow<'e, str>)) -> Self {
+    fn as_written(entry: &Value, version: X402Version, resource: (&'static str, Cow<'e, str>)) -> Self {
         let text = |member: &str| entry.get(member).map_or_else(|| "nothing".to_owned(), Value::to_string);
-        let named =
-            entry.get("network").and_then(Value::as_str).filter(|_| version == Version::V1).and_then(Network::of_v1);
+        let named = entry
+            .get("network")
+            .and_then(Value::as_str)
+            .filter(|_| version == X402Version::V1)
+            .and_then(Caip2Network::from_v1_name);
         let network = named.map(|network| Value::from(network.as_str()).to_string());
         let extra = entry.get("extra").filter(|extra| !extra.is_null());
         Self([
             ("scheme", text("scheme").into()),
             ("network", network.unwrap_or_else(|| text("network")).into()),
-            (AMOUNT, text(amount_of(version)).into()),
+            (AMOUNT, text(amount_member(version)).into()),
             ("asset", text("asset").to_ascii_lowercase().into()),
             ("payTo", text("payTo").to_ascii_lowercase().into()),
             ("maxTimeoutSeconds", text("maxTimeoutSeconds").into()),
@@ -119,24 +124,30 @@ impl<'e> Outline<'e> {
         ])
     }
 
-    /// Reports how this entry at `place` differs from the most similar one. `unpriced` is why it has no price: the member
-    /// at fault, if the entry differs only in that the other one has a price.
-    fn differs(&self, own: &[Self], version: Version, place: &str, unpriced: Option<&Reason>) -> Box<Reason> {
+    /// Reports how this entry at `place` differs from the most similar one. `unpriced` is why it has no price: the
+    /// member at fault, if the entry differs only in that the other one has a price.
+    fn difference_reason(
+        &self,
+        own: &[Self],
+        version: X402Version,
+        place: &str,
+        unpriced: Option<&Reason>,
+    ) -> Box<Reason> {
         let differing = |like: &&Self| like.0.iter().zip(&self.0).filter(|(like, this)| like != this).count();
         let nearest = own.iter().min_by_key(differing).map_or([].as_slice(), |nearest| nearest.0.as_slice());
         let first = nearest.iter().zip(&self.0).find(|(like, this)| like != this);
         let message = "Two places of the reply demand different payments. Clients differ in which one they pay.";
-        let Some(((member, expected), (_, observed))) = first else { return Box::new(ambiguous(place, message)) };
+        let Some(((member, expected), (_, observed))) = first else { return Box::new(ambiguous_terms(place, message)) };
         let fault = unpriced.filter(|_| *member == EXTRA);
         if let Some((fault, at)) = fault.and_then(|fault| Some((fault, fault.place.as_deref()?.rsplit('/').next()?))) {
-            let mut reason = ambiguous(&format!("{place}/{at}"), message);
+            let mut reason = ambiguous_terms(&format!("{place}/{at}"), message);
             (reason.expected, reason.observed) = (fault.expected.clone(), fault.observed.clone());
             return Box::new(reason);
         }
-        let member = if *member == AMOUNT { amount_of(version) } else { member };
+        let member = if *member == AMOUNT { amount_member(version) } else { member };
         let (place, expected, observed) = (format!("{place}/{member}"), excerpt(expected), excerpt(observed));
         let message = format!("{message} At {place}: expected {expected}, found {observed}.");
-        Box::new(ambiguous(&place, &message).expected(expected).observed(observed))
+        Box::new(ambiguous_terms(&place, &message).expected(expected).observed(observed))
     }
 }
 
@@ -155,20 +166,21 @@ const EXTRA: &str = "extra";
 /// The name of the amount in version 2.
 const AMOUNT: &str = "amount";
 
-const fn amount_of(version: Version) -> &'static str {
+const fn amount_member(version: X402Version) -> &'static str {
     match version {
-        Version::V1 => "maxAmountRequired",
-        Version::V2 => AMOUNT,
+        X402Version::V1 => "maxAmountRequired",
+        X402Version::V2 => AMOUNT,
     }
 }
 
 /// The reason for a place whose terms cannot be compared.
-fn unreadable(place: &TermsPlace<'_>, reason: &Reason) -> Box<Reason> {
+fn unreadable_place_reason(place: &TermsPlace<'_>, reason: &Reason) -> Box<Reason> {
     let message = format!(
         "One place of the reply demands a payment in terms that cannot be read, beside others that can. {}",
         reason.message
     );
-    let mut ambiguous = ambiguous(&format!("{}{}", place.name, reason.place.as_deref().unwrap_or_default()), &message);
+    let mut ambiguous =
+        ambiguous_terms(&format!("{}{}", place.name, reason.place.as_deref().unwrap_or_default()), &message);
     (ambiguous.expected, ambiguous.observed) = (reason.expected.clone(), reason.observed.clone());
     Box::new(ambiguous)
 }

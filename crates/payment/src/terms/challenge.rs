@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use clresolve_core::reason::Reason;
 
-use super::reading::{ambiguous, is_spelling_of};
+use super::reading::{ambiguous_terms, is_spelling_of};
 
 /// Headers that contain challenges (RFC 9110, sections 11.6 and 11.7).
 pub(super) const HEADERS: [&str; 2] = ["WWW-Authenticate", "Proxy-Authenticate"];
@@ -35,7 +35,7 @@ pub(super) fn check_headers(headers: &[(String, String)]) -> Result<(), Box<Reas
             "The reply's {header} header demands payment by a protocol other than x402, which clresolve cannot check. \
              Remove that challenge before the client sees the reply."
         );
-        let reason = ambiguous(header, &message).expected("no challenge of a payment protocol").observed(scheme);
+        let reason = ambiguous_terms(header, &message).expected("no challenge of a payment protocol").observed(scheme);
         return Err(Box::new(reason));
     }
     Ok(())
@@ -49,7 +49,7 @@ pub(super) fn check_result(result: &Value) -> Result<(), Box<Reason>> {
     for pointer in ["/error/code", "/code"] {
         let code = result.pointer(pointer).and_then(Value::as_f64);
         if let Some(code) = ERROR_CODES.into_iter().find(|known| code == Some(*known as f64)) {
-            let reason = ambiguous(
+            let reason = ambiguous_terms(
                 pointer,
                 "The tool demands payment by a protocol other than x402, which clresolve cannot check.",
             );
@@ -68,7 +68,9 @@ pub fn check_meta(meta: &Map<String, Value>) -> Result<(), Box<Reason>> {
     let Some(name) = meta.keys().find(of_payment) else { return Ok(()) };
     let place = format!("/_meta/{}", name.replace('~', "~0").replace('/', "~1"));
     let message = "The message demands or makes a payment by a protocol other than x402, which clresolve cannot check.";
-    Err(Box::new(ambiguous(&place, message).expected("no such member").observed(clresolve_core::text::excerpt(name))))
+    Err(Box::new(
+        ambiguous_terms(&place, message).expected("no such member").observed(clresolve_core::text::excerpt(name)),
+    ))
 }
 
 /// Rejects terms with an entry that clients pay at once, without a payment header that could be checked first.
@@ -83,7 +85,7 @@ pub(super) fn check_entries(terms: &Value, place: &str) -> Result<(), Box<Reason
             let message = "An entry demands payment by Lightning. Its client pays before it sends a header that could be \
                            checked.";
             let place = format!("{place}/accepts/{index}{part}/{}", name.replace('~', "~0").replace('/', "~1"));
-            let reason = ambiguous(&place, message).expected("no such member");
+            let reason = ambiguous_terms(&place, message).expected("no such member");
             return Err(Box::new(reason.observed(clresolve_core::text::excerpt(&value.to_string()))));
         }
     }
@@ -100,13 +102,13 @@ fn pays_outside_x402(member: &str, value: &Value) -> bool {
 /// 9110 and as leniently as any client might.
 fn payment_scheme(value: &str) -> Option<&'static str> {
     let value = &*value.to_ascii_lowercase();
-    let strictly = challenges(value).enumerate().find_map(|(index, challenge)| {
+    let strictly = split_challenges(value).enumerate().find_map(|(index, challenge)| {
         let (token, rest) = challenge.split_at(token_length(challenge));
         // Some clients look only at the start of the value.
         let is_parameter = index > 0 && rest.trim_start().starts_with('=');
         scheme_in(token).filter(|_| !is_parameter)
     });
-    strictly.or_else(|| loosely(value))
+    strictly.or_else(|| find_scheme_loosely(value))
 }
 
 fn scheme_in(token: &str) -> Option<&'static str> {
@@ -114,7 +116,7 @@ fn scheme_in(token: &str) -> Option<&'static str> {
 }
 
 /// Splits a list at commas outside quoted strings.
-fn challenges(value: &str) -> impl Iterator<Item = &str> {
+fn split_challenges(value: &str) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let elements = value.split(move |character: char| {
         let is_separator = character == ',' && !is_quoted;
@@ -131,7 +133,7 @@ fn challenges(value: &str) -> impl Iterator<Item = &str> {
 
 /// Finds a scheme that is followed by a parameter, or an invoice parameter, anywhere in the value. Clients that search
 /// with a pattern find these inside quoted strings too.
-fn loosely(value: &str) -> Option<&'static str> {
+fn find_scheme_loosely(value: &str) -> Option<&'static str> {
     let mut rest = value;
     while !rest.is_empty() {
         let (token, behind) = rest.split_at(token_length(rest));

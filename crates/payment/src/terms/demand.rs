@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 
 use clresolve_core::reason::Reason;
 
-use crate::network::Network;
+use crate::network::Caip2Network;
 
 /// Maximum number of entries. A seller that accepts every asset of the built-in table stays below it.
 pub const MAX_ENTRIES: usize = 32;
 
 /// A version of x402.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum X402Version {
     /// Terms in the body, payment in `X-PAYMENT`.
     V1,
     /// Terms in `PAYMENT-REQUIRED`, payment in `PAYMENT-SIGNATURE`.
     V2,
 }
 
-impl Version {
+impl X402Version {
     /// The value of `x402Version`.
     pub const fn number(self) -> u64 {
         match self {
@@ -33,9 +33,9 @@ impl Version {
 
 /// The terms that a seller demands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct PaymentTerms {
     /// The x402 version of the terms.
-    pub version: Version,
+    pub version: X402Version,
     /// Whether the reply contains version 2 terms and equal version 1 terms in its body, so that clients of either
     /// version can pay.
     pub also_v1: bool,
@@ -45,7 +45,7 @@ pub struct Terms {
     /// The unmodified `resource`. `None` in version 1, where each entry has its own.
     pub resource: Option<Value>,
     /// The payment options, of which the client chooses one; between one and [`MAX_ENTRIES`].
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PaymentOption>,
     /// The unmodified `extensions`. Empty in version 1.
     pub extensions: Map<String, Value>,
     /// The unmodified contents of `extensions["offer-receipt"].info.offers`.
@@ -54,7 +54,7 @@ pub struct Terms {
 
 /// One payment option.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct PaymentOption {
     /// The unmodified entry.
     pub json: Value,
     /// What is paid for: `resource.url` of the terms, or in version 1 `resource` of the entry.
@@ -68,7 +68,7 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Price {
     /// The network.
-    pub network: Network,
+    pub network: Caip2Network,
     /// Its EIP-155 chain id.
     pub chain_id: u64,
     /// Atomic units of the asset.
@@ -80,14 +80,14 @@ pub struct Price {
     /// How many seconds an authorisation must be valid.
     pub max_timeout_seconds: u64,
     /// The transfer method.
-    pub transfer: Transfer,
+    pub transfer: TransferMethod,
     /// The asset's EIP-712 domain, if the seller states it.
-    pub domain: StatedDomain,
+    pub domain: StatedEip712Domain,
 }
 
 /// The parts of the asset's EIP-712 domain that a seller states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StatedDomain {
+pub struct StatedEip712Domain {
     /// The value of `extra.name`.
     pub name: Option<String>,
     /// The value of `extra.version`.
@@ -96,7 +96,7 @@ pub struct StatedDomain {
 
 /// The transfer method of an asset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transfer {
+pub enum TransferMethod {
     /// `transferWithAuthorization` of the asset itself (EIP-3009).
     Eip3009,
     /// The canonical x402 proxy for Permit2.

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use clresolve_core::json::{JsonError, Limits, parse};
+use clresolve_core::json::{JsonError, JsonLimits, parse};
 use clresolve_core::reason::Reason;
 
 use crate::encoding::decode_any;
 
-use super::reading::{ambiguous, folded, is_spelling_of, member_in_any_case};
+use super::reading::{ambiguous_terms, folded, is_spelling_of, member_in_any_case};
 
 /// Maximum number of places per reply that are compared. Published sellers write three.
 pub(super) const MAX_PLACES: usize = 8;
@@ -35,30 +35,33 @@ pub(super) struct TermsPlace<'v> {
 }
 
 /// A text of a tool's result that a client may parse, with its JSON Pointer.
-pub(super) type Text = (String, Result<Value, JsonError>);
+pub(super) type ToolResultText = (String, Result<Value, JsonError>);
 
 /// The places of one document, called `name` in messages. Clients read only its root.
 ///
 /// # Errors
 /// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
-pub(super) fn of_document<'v>(document: &'v Value, name: &str) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
-    at_most(search(document, name, |path| path == name))
+pub(super) fn places_in_document<'v>(document: &'v Value, name: &str) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
+    limit_places(search(document, name, |path| path == name))
 }
 
 /// The places of a tool's result: those in the result itself, then those in its texts.
 ///
 /// # Errors
 /// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
-pub(super) fn of_result<'v>(result: &'v Value, texts: &'v [Text]) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
+pub(super) fn places_in_result<'v>(
+    result: &'v Value,
+    texts: &'v [ToolResultText],
+) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
     let mut places = search(result, "", |path| OF_RESULT.contains(&path));
     for (name, text) in texts {
         if let Ok(text) = text {
-            places.extend(of_document(text, name)?);
+            places.extend(places_in_document(text, name)?);
         }
     }
     // The place in the specification comes first, so that messages compare the others with it.
     places.sort_by_key(|place| OF_RESULT.iter().position(|known| *known == place.name).unwrap_or(OF_RESULT.len()));
-    at_most(places)
+    limit_places(places)
 }
 
 /// Rejects a result with a member that only some clients recognise, because its name has a different case. The tool's
@@ -75,22 +78,22 @@ pub(super) fn check_spelling(result: &Value) -> Result<(), Box<Reason>> {
             };
             let message =
                 "A member of the tool's result is spelt in another case. Clients differ in whether they read it.";
-            let reason = ambiguous(&place, message).expected(known);
+            let reason = ambiguous_terms(&place, message).expected(known);
             return Err(Box::new(reason.observed(clresolve_core::text::excerpt(name))));
         }
     }
     Ok(())
 }
 
-fn at_most(places: Vec<TermsPlace<'_>>) -> Result<Vec<TermsPlace<'_>>, Box<Reason>> {
-    if places.len() > MAX_PLACES { Err(too_many()) } else { Ok(places) }
+fn limit_places(places: Vec<TermsPlace<'_>>) -> Result<Vec<TermsPlace<'_>>, Box<Reason>> {
+    if places.len() > MAX_PLACES { Err(too_many_places_reason()) } else { Ok(places) }
 }
 
 /// The texts of a tool's result that could be JSON terms, each parsed within the limits. A client may read any of them.
 ///
 /// # Errors
 /// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
-pub(super) fn texts(result: &Value, limits: Limits) -> Result<Vec<Text>, Box<Reason>> {
+pub(super) fn result_texts(result: &Value, limits: JsonLimits) -> Result<Vec<ToolResultText>, Box<Reason>> {
     let mut texts = Vec::new();
     visit(result, &mut String::new(), &mut |path, value| {
         if let Value::String(text) = value
@@ -99,12 +102,12 @@ pub(super) fn texts(result: &Value, limits: Limits) -> Result<Vec<Text>, Box<Rea
             texts.extend(terms_in(text, limits).map(|read| (path.to_owned(), read)));
         }
     });
-    if texts.len() > MAX_PLACES { Err(too_many()) } else { Ok(texts) }
+    if texts.len() > MAX_PLACES { Err(too_many_places_reason()) } else { Ok(texts) }
 }
 
 /// The terms that a client could find in a text: the text itself, a list, the object within other text, or the same in
 /// base64. `None` if it finds none.
-fn terms_in(text: &str, limits: Limits) -> Option<Result<Value, JsonError>> {
+fn terms_in(text: &str, limits: JsonLimits) -> Option<Result<Value, JsonError>> {
     if let Some(list) = listed_terms(text.as_bytes(), limits) {
         return Some(Ok(list));
     }
@@ -132,7 +135,7 @@ pub(super) fn may_be_an_object(text: &[u8]) -> bool {
 
 /// The list in `text`, if an x402 client in Rust could read terms from it. Types that derive serde's `Deserialize` also
 /// accept a list of their members' values in order: the version and `accepts` among them.
-pub(super) fn listed_terms(text: &[u8], limits: Limits) -> Option<Value> {
+pub(super) fn listed_terms(text: &[u8], limits: JsonLimits) -> Option<Value> {
     const MEMBER: &str = "list";
     if text.trim_ascii_start().first() != Some(&b'[') {
         return None;
@@ -147,8 +150,8 @@ fn is_listed_terms(value: &Value) -> bool {
     items.iter().any(Value::is_number) && items.iter().any(Value::is_array)
 }
 
-fn too_many() -> Box<Reason> {
-    let reason = ambiguous("", "More places of the reply could contain terms than are compared.");
+fn too_many_places_reason() -> Box<Reason> {
+    let reason = ambiguous_terms("", "More places of the reply could contain terms than are compared.");
     Box::new(reason.expected(format!("at most {MAX_PLACES} places")))
 }
 

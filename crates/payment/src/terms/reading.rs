@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use clresolve_core::json::kind;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::json::json_type;
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
 
-use super::{Entry, MAX_ENTRIES, Price, StatedDomain, Terms, Transfer, Version};
+use super::{MAX_ENTRIES, PaymentOption, PaymentTerms, Price, StatedEip712Domain, TransferMethod, X402Version};
 use crate::forms;
-use crate::network::Network;
+use crate::network::Caip2Network;
 
 /// The only scheme that states a price.
 const EXACT: &str = "exact";
@@ -37,28 +37,28 @@ const MEMBERS: [&str; 11] = [
 ///
 /// # Errors
 /// `payment-terms-malformed`, or `payment-terms-ambiguous` if the case of a member's name differs.
-pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
-    let document = JsonObject::of(document, String::new())?;
+pub(crate) fn parse_terms(document: &Value) -> Result<PaymentTerms, Box<Reason>> {
+    let document = LocatedJsonObject::from_value(document, String::new())?;
     document.check_case()?;
-    let version = version(&document)?;
+    let version = parse_version(&document)?;
     let resource = match version {
-        Version::V1 => None,
-        Version::V2 => Some(document.required_part("resource")?),
+        X402Version::V1 => None,
+        X402Version::V2 => Some(document.required_part("resource")?),
     };
-    let url = resource.as_ref().map(|resource| resource.text("url")).transpose()?;
-    let extensions = document.part("extensions")?;
-    let offers = extensions.as_ref().map_or(Ok(Vec::new()), offers)?;
+    let url = resource.as_ref().map(|resource| resource.required_text("url")).transpose()?;
+    let extensions = document.optional_object("extensions")?;
+    let offers = extensions.as_ref().map_or(Ok(Vec::new()), parse_offers)?;
     let extensions = extensions.map(|extensions| extensions.members.clone()).unwrap_or_default();
-    let accepts = document.list("accepts")?.ok_or_else(|| document.missing("accepts", "a list"))?;
+    let accepts = document.optional_list("accepts")?.ok_or_else(|| document.missing_member("accepts", "a list"))?;
     if accepts.is_empty() || accepts.len() > MAX_ENTRIES {
         let expected = format!("1 to {MAX_ENTRIES} entries");
-        return Err(document.wrong("accepts", expected, accepts.len().to_string()));
+        return Err(document.malformed_member("accepts", expected, accepts.len().to_string()));
     }
     for (index, json) in accepts.iter().enumerate().filter(|(_, json)| json.is_object()) {
-        JsonObject::of(json, format!("/accepts/{index}"))?.check_case()?;
+        LocatedJsonObject::from_value(json, format!("/accepts/{index}"))?.check_case()?;
     }
-    let entries = accepts.iter().enumerate().map(|(index, json)| entry(json, version, url, index));
-    Ok(Terms {
+    let entries = accepts.iter().enumerate().map(|(index, json)| parse_option(json, version, url, index));
+    Ok(PaymentTerms {
         version,
         also_v1: false,
         moved: BTreeSet::new(),
@@ -69,36 +69,36 @@ pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
     })
 }
 
-fn version(document: &JsonObject<'_>) -> Result<Version, Box<Reason>> {
-    let value = document.required("x402Version", "the number 1 or 2")?;
-    let known = [Version::V1, Version::V2].into_iter().find(|version| value.as_u64() == Some(version.number()));
-    known.ok_or_else(|| document.wrong("x402Version", "the number 1 or 2", shown(value)))
+fn parse_version(document: &LocatedJsonObject<'_>) -> Result<X402Version, Box<Reason>> {
+    let value = document.required_member("x402Version", "the number 1 or 2")?;
+    let known = [X402Version::V1, X402Version::V2].into_iter().find(|version| value.as_u64() == Some(version.number()));
+    known.ok_or_else(|| document.malformed_member("x402Version", "the number 1 or 2", display_value(value)))
 }
 
-fn offers(extensions: &JsonObject<'_>) -> Result<Vec<Value>, Box<Reason>> {
-    let Some(extension) = extensions.part(OFFER_RECEIPT)? else { return Ok(Vec::new()) };
-    let Some(info) = extension.part("info")? else { return Ok(Vec::new()) };
-    Ok(info.list("offers")?.cloned().unwrap_or_default())
+fn parse_offers(extensions: &LocatedJsonObject<'_>) -> Result<Vec<Value>, Box<Reason>> {
+    let Some(extension) = extensions.optional_object(OFFER_RECEIPT)? else { return Ok(Vec::new()) };
+    let Some(info) = extension.optional_object("info")? else { return Ok(Vec::new()) };
+    Ok(info.optional_list("offers")?.cloned().unwrap_or_default())
 }
 
-fn entry(json: &Value, version: Version, resource: Option<&str>, index: usize) -> Entry {
+fn parse_option(json: &Value, version: X402Version, resource: Option<&str>, index: usize) -> PaymentOption {
     let own = || json.get("resource").and_then(Value::as_str);
     let resource = match version {
-        Version::V1 => own(),
-        Version::V2 => resource,
+        X402Version::V1 => own(),
+        X402Version::V2 => resource,
     };
     let place = format!("/accepts/{index}");
-    let price = price(json, version, place.clone()).and_then(|price| signable(price, version, &place));
-    Entry { json: json.clone(), resource: resource.map(str::to_owned), price }
+    let price = parse_price(json, version, place.clone()).and_then(|price| check_signable(price, version, &place));
+    PaymentOption { json: json.clone(), resource: resource.map(str::to_owned), price }
 }
 
 /// The price, if clients of this version can sign for it. x402 v1 supports only EIP-3009; its clients sign EIP-3009
 /// regardless of `extra`.
-fn signable(price: Price, version: Version, place: &str) -> Result<Price, Box<Reason>> {
-    if version == Version::V2 || price.transfer == Transfer::Eip3009 {
+fn check_signable(price: Price, version: X402Version, place: &str) -> Result<Price, Box<Reason>> {
+    if version == X402Version::V2 || price.transfer == TransferMethod::Eip3009 {
         return Ok(price);
     }
-    let reason = Reason::new(Code::PaymentSchemeUnchecked).at(format!("{place}/extra/assetTransferMethod"));
+    let reason = Reason::new(ReasonCode::PaymentSchemeUnchecked).at_place(format!("{place}/extra/assetTransferMethod"));
     Err(Box::new(reason.expected("eip3009").observed("permit2")))
 }
 
@@ -106,50 +106,57 @@ fn signable(price: Price, version: Version, place: &str) -> Result<Price, Box<Re
 /// use different forms for the rest.
 ///
 /// # Errors
-/// The errors of [`Entry::price`].
-pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Price, Box<Reason>> {
-    let entry = JsonObject::of(entry, place)?;
-    let scheme = entry.text("scheme")?;
+/// The errors of [`PaymentOption::price`].
+pub(crate) fn parse_price(entry: &Value, version: X402Version, place: String) -> Result<Price, Box<Reason>> {
+    let entry = LocatedJsonObject::from_value(entry, place)?;
+    let scheme = entry.required_text("scheme")?;
     if scheme != EXACT && !clresolve_core::mutant!("every-scheme-is-a-price") {
-        return Err(entry.unchecked("scheme", EXACT, scheme));
+        return Err(entry.unchecked_scheme("scheme", EXACT, scheme));
     }
-    let (network, chain_id) = network(&entry, version)?;
-    let extra = entry.part("extra")?;
-    let transfer = extra.as_ref().map_or(Ok(Transfer::Eip3009), transfer)?;
-    if version == Version::V1 {
-        entry.text("resource")?;
+    let (network, chain_id) = parse_network(&entry, version)?;
+    let extra = entry.optional_object("extra")?;
+    let transfer = extra.as_ref().map_or(Ok(TransferMethod::Eip3009), parse_transfer_method)?;
+    if version == X402Version::V1 {
+        entry.required_text("resource")?;
     }
     let [amount, other] = match version {
-        Version::V1 => ["maxAmountRequired", "amount"],
-        Version::V2 => ["amount", "maxAmountRequired"],
+        X402Version::V1 => ["maxAmountRequired", "amount"],
+        X402Version::V2 => ["amount", "maxAmountRequired"],
     };
     entry.check_other_amount(amount, other)?;
     Ok(Price {
         network,
         chain_id,
-        amount: entry.read(amount, forms::AMOUNT, forms::amount)?,
-        asset: entry.read("asset", forms::ADDRESS, forms::address)?,
-        pay_to: entry.read("payTo", forms::ADDRESS, forms::address)?,
-        max_timeout_seconds: seconds(&entry)?,
+        amount: entry.read(amount, forms::AMOUNT, forms::parse_amount)?,
+        asset: entry.read("asset", forms::ADDRESS, forms::parse_address)?,
+        pay_to: entry.read("payTo", forms::ADDRESS, forms::parse_address)?,
+        max_timeout_seconds: parse_timeout(&entry)?,
         transfer,
-        domain: extra.as_ref().map_or_else(|| Ok(StatedDomain::default()), domain)?,
+        domain: extra.as_ref().map_or_else(|| Ok(StatedEip712Domain::default()), parse_domain)?,
     })
 }
 
-fn network(entry: &JsonObject<'_>, version: Version) -> Result<(Network, u64), Box<Reason>> {
-    let name = entry.text("network")?;
+fn parse_network(entry: &LocatedJsonObject<'_>, version: X402Version) -> Result<(Caip2Network, u64), Box<Reason>> {
+    let name = entry.required_text("network")?;
     let network = match version {
-        Version::V1 if is_v1_name(name) => Network::of_v1(name),
-        Version::V1 => return Err(entry.wrong("network", "a network as x402 version 1 names it", excerpt(name))),
-        Version::V2 => {
-            let network = name.parse::<Network>();
-            Some(network.map_err(|_| entry.wrong("network", "a network as CAIP-2 names it", excerpt(name)))?)
+        X402Version::V1 if is_v1_name(name) => Caip2Network::from_v1_name(name),
+        X402Version::V1 => {
+            return Err(entry.malformed_member("network", "a network as x402 version 1 names it", excerpt(name)));
+        }
+        X402Version::V2 => {
+            let network = name.parse::<Caip2Network>();
+            Some(
+                network
+                    .map_err(|_| entry.malformed_member("network", "a network as CAIP-2 names it", excerpt(name)))?,
+            )
         }
     };
     let chain = network.and_then(|network| network.chain_id().map(|id| (network, id)));
     chain.ok_or_else(|| {
-        let reason = Reason::new(Code::PaymentNetworkMismatch).message("The network is not a known EVM chain.");
-        Box::new(reason.at(entry.below("network")).expected("eip155 and a chain id").observed(excerpt(name)))
+        let reason = Reason::new(ReasonCode::PaymentNetworkMismatch).message("The network is not a known EVM chain.");
+        Box::new(
+            reason.at_place(entry.member_pointer("network")).expected("eip155 and a chain id").observed(excerpt(name)),
+        )
     })
 }
 
@@ -158,37 +165,37 @@ fn is_v1_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-fn transfer(extra: &JsonObject<'_>) -> Result<Transfer, Box<Reason>> {
-    let Some(method) = extra.optional_text("assetTransferMethod")? else { return Ok(Transfer::Eip3009) };
+fn parse_transfer_method(extra: &LocatedJsonObject<'_>) -> Result<TransferMethod, Box<Reason>> {
+    let Some(method) = extra.optional_text("assetTransferMethod")? else { return Ok(TransferMethod::Eip3009) };
     match method {
-        "eip3009" => Ok(Transfer::Eip3009),
-        "permit2" => Ok(Transfer::Permit2),
-        _ => Err(extra.unchecked("assetTransferMethod", "eip3009 or permit2", method)),
+        "eip3009" => Ok(TransferMethod::Eip3009),
+        "permit2" => Ok(TransferMethod::Permit2),
+        _ => Err(extra.unchecked_scheme("assetTransferMethod", "eip3009 or permit2", method)),
     }
 }
 
-fn seconds(entry: &JsonObject<'_>) -> Result<u64, Box<Reason>> {
+fn parse_timeout(entry: &LocatedJsonObject<'_>) -> Result<u64, Box<Reason>> {
     const EXPECTED: &str = "a number of seconds, whole and not negative";
-    let value = entry.required("maxTimeoutSeconds", EXPECTED)?;
-    value.as_u64().ok_or_else(|| entry.wrong("maxTimeoutSeconds", EXPECTED, shown(value)))
+    let value = entry.required_member("maxTimeoutSeconds", EXPECTED)?;
+    value.as_u64().ok_or_else(|| entry.malformed_member("maxTimeoutSeconds", EXPECTED, display_value(value)))
 }
 
-fn domain(extra: &JsonObject<'_>) -> Result<StatedDomain, Box<Reason>> {
+fn parse_domain(extra: &LocatedJsonObject<'_>) -> Result<StatedEip712Domain, Box<Reason>> {
     let text = |member| extra.optional_text(member).map(|text| text.map(str::to_owned));
-    Ok(StatedDomain { name: text("name")?, version: text("version")? })
+    Ok(StatedEip712Domain { name: text("name")?, version: text("version")? })
 }
 
 /// An object of a document, with its JSON Pointer.
-struct JsonObject<'v> {
+struct LocatedJsonObject<'v> {
     members: &'v Map<String, Value>,
     place: String,
 }
 
-impl<'v> JsonObject<'v> {
-    fn of(value: &'v Value, place: String) -> Result<Self, Box<Reason>> {
+impl<'v> LocatedJsonObject<'v> {
+    fn from_value(value: &'v Value, place: String) -> Result<Self, Box<Reason>> {
         match value {
             Value::Object(members) => Ok(Self { members, place }),
-            other => Err(wrong(&place, "an object", shown(other))),
+            other => Err(malformed_value(&place, "an object", display_value(other))),
         }
     }
 
@@ -198,8 +205,8 @@ impl<'v> JsonObject<'v> {
             let Some(known) = MEMBERS.into_iter().find(|known| is_spelling_of(name, known)) else { continue };
             if known != name {
                 let message = "A member of the terms is spelt in another case. Clients differ in whether they read it.";
-                let place = self.below(name);
-                return Err(Box::new(ambiguous(&place, message).expected(known).observed(excerpt(name))));
+                let place = self.member_pointer(name);
+                return Err(Box::new(ambiguous_terms(&place, message).expected(known).observed(excerpt(name))));
             }
         }
         Ok(())
@@ -211,83 +218,89 @@ impl<'v> JsonObject<'v> {
         match (stated, others) {
             (Some(stated), Some(others)) if stated != others => {
                 let message = "The entry states two amounts. Clients differ in which one they pay.";
-                Err(Box::new(ambiguous(&self.below(other), message).expected(shown(stated)).observed(shown(others))))
+                Err(Box::new(
+                    ambiguous_terms(&self.member_pointer(other), message)
+                        .expected(display_value(stated))
+                        .observed(display_value(others)),
+                ))
             }
             _ => Ok(()),
         }
     }
 
-    fn below(&self, member: &str) -> String {
+    fn member_pointer(&self, member: &str) -> String {
         format!("{}/{member}", self.place)
     }
 
-    fn required(&self, member: &str, expected: &str) -> Result<&'v Value, Box<Reason>> {
-        self.members.get(member).ok_or_else(|| self.missing(member, expected))
+    fn required_member(&self, member: &str, expected: &str) -> Result<&'v Value, Box<Reason>> {
+        self.members.get(member).ok_or_else(|| self.missing_member(member, expected))
     }
 
     fn required_part(&self, member: &str) -> Result<Self, Box<Reason>> {
-        Self::of(self.required(member, "an object")?, self.below(member))
+        Self::from_value(self.required_member(member, "an object")?, self.member_pointer(member))
     }
 
     /// Treats `null` as missing: the schemas of x402 let sellers write it, and every client interprets it that way.
-    fn part(&self, member: &str) -> Result<Option<Self>, Box<Reason>> {
-        self.present(member).map(|value| Self::of(value, self.below(member))).transpose()
+    fn optional_object(&self, member: &str) -> Result<Option<Self>, Box<Reason>> {
+        self.non_null_member(member).map(|value| Self::from_value(value, self.member_pointer(member))).transpose()
     }
 
-    fn present(&self, member: &str) -> Option<&'v Value> {
+    fn non_null_member(&self, member: &str) -> Option<&'v Value> {
         self.members.get(member).filter(|value| !value.is_null())
     }
 
-    fn list(&self, member: &str) -> Result<Option<&'v Vec<Value>>, Box<Reason>> {
-        let value = self.present(member);
-        value.map(|value| value.as_array().ok_or_else(|| self.wrong(member, "a list", shown(value)))).transpose()
+    fn optional_list(&self, member: &str) -> Result<Option<&'v Vec<Value>>, Box<Reason>> {
+        let value = self.non_null_member(member);
+        value
+            .map(|value| value.as_array().ok_or_else(|| self.malformed_member(member, "a list", display_value(value))))
+            .transpose()
     }
 
     fn optional_text(&self, member: &str) -> Result<Option<&'v str>, Box<Reason>> {
-        self.present(member).map(|value| self.as_text(member, value)).transpose()
+        self.non_null_member(member).map(|value| self.as_text(member, value)).transpose()
     }
 
-    fn text(&self, member: &str) -> Result<&'v str, Box<Reason>> {
-        self.as_text(member, self.required(member, "a text")?)
+    fn required_text(&self, member: &str) -> Result<&'v str, Box<Reason>> {
+        self.as_text(member, self.required_member(member, "a text")?)
     }
 
     fn as_text(&self, member: &str, value: &'v Value) -> Result<&'v str, Box<Reason>> {
-        value.as_str().ok_or_else(|| self.wrong(member, "a text", shown(value)))
+        value.as_str().ok_or_else(|| self.malformed_member(member, "a text", display_value(value)))
     }
 
     /// Reads a text in one of the notations of [`forms`].
     fn read<T>(&self, member: &str, form: &str, read: fn(&str) -> Option<T>) -> Result<T, Box<Reason>> {
-        let value = self.required(member, form)?;
-        value.as_str().and_then(read).ok_or_else(|| self.wrong(member, form, shown(value)))
+        let value = self.required_member(member, form)?;
+        value.as_str().and_then(read).ok_or_else(|| self.malformed_member(member, form, display_value(value)))
     }
 
-    fn missing(&self, member: &str, expected: &str) -> Box<Reason> {
-        self.wrong(member, expected, "nothing".to_owned())
+    fn missing_member(&self, member: &str, expected: &str) -> Box<Reason> {
+        self.malformed_member(member, expected, "nothing".to_owned())
     }
 
-    fn wrong(&self, member: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
-        wrong(&self.below(member), expected, observed)
+    fn malformed_member(&self, member: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
+        malformed_value(&self.member_pointer(member), expected, observed)
     }
 
-    fn unchecked(&self, member: &str, expected: &str, observed: &str) -> Box<Reason> {
-        let reason = Reason::new(Code::PaymentSchemeUnchecked).at(self.below(member));
+    fn unchecked_scheme(&self, member: &str, expected: &str, observed: &str) -> Box<Reason> {
+        let reason = Reason::new(ReasonCode::PaymentSchemeUnchecked).at_place(self.member_pointer(member));
         Box::new(reason.expected(expected).observed(excerpt(observed)))
     }
 }
 
-fn wrong(place: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
+fn malformed_value(place: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
     let message = "A member of the terms is missing or malformed.";
-    Box::new(malformed(place, message).expected(expected).observed(observed))
+    Box::new(malformed_terms(place, message).expected(expected).observed(observed))
 }
 
 /// `payment-terms-malformed`, found at `place`.
-pub(crate) fn malformed(place: &str, message: &str) -> Reason {
-    Reason::new(Code::PaymentTermsMalformed).message(message).at(place)
+pub(crate) fn malformed_terms(place: &str, message: &str) -> Reason {
+    Reason::new(ReasonCode::PaymentTermsMalformed).message(message).at_place(place)
 }
 
 /// `payment-terms-ambiguous`, found at `place`.
-pub(super) fn ambiguous(place: &str, message: &str) -> Reason {
-    Reason::new(Code::PaymentTermsAmbiguous).message(message).at(place)
+pub(super) fn ambiguous_terms(place: &str, message: &str) -> Reason {
+    Reason::new(ReasonCode::PaymentTermsAmbiguous).message(message).at_place(place)
 }
 
 /// The members with this name, in any spelling.
@@ -311,6 +324,6 @@ pub(super) fn folded(text: &str) -> impl Iterator<Item = char> {
 }
 
 /// Shows a value in a message: the value itself if it is short, else its kind.
-fn shown(value: &Value) -> String {
-    if value.is_object() || value.is_array() { kind(value).to_owned() } else { excerpt(&value.to_string()) }
+fn display_value(value: &Value) -> String {
+    if value.is_object() || value.is_array() { json_type(value).to_owned() } else { excerpt(&value.to_string()) }
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::json;
 
-use clresolve_core::reason::Code;
+use clresolve_core::reason::ReasonCode;
 
 use super::*;
 
@@ -54,9 +54,9 @@ fn without(mut document: Value, pointer: &str) -> Value {
     document
 }
 
-fn reply(headers: &[(&str, &str)], body: &str) -> Reply {
+fn reply(headers: &[(&str, &str)], body: &str) -> SellerHttpReply {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Reply { status: 402, headers, body: body.as_bytes().to_vec() }
+    SellerHttpReply { status: 402, headers, body: body.as_bytes().to_vec() }
 }
 
 fn encoded(document: &Value) -> String {
@@ -64,32 +64,32 @@ fn encoded(document: &Value) -> String {
 }
 
 /// A reply with this document in the header.
-fn headed(document: &Value, body: &str) -> Reply {
+fn headed(document: &Value, body: &str) -> SellerHttpReply {
     reply(&[("payment-required", &encoded(document))], body)
 }
 
 /// The code, with the place of the error.
-fn refused(terms: Result<Terms, Box<Reason>>) -> (Code, String) {
+fn refused(terms: Result<PaymentTerms, Box<Reason>>) -> (ReasonCode, String) {
     let reason = terms.expect_err("it is refused");
     (reason.code, reason.place.expect("a place"))
 }
 
-fn malformed_at(place: &str) -> (Code, String) {
-    (Code::PaymentTermsMalformed, place.to_owned())
+fn malformed_at(place: &str) -> (ReasonCode, String) {
+    (ReasonCode::PaymentTermsMalformed, place.to_owned())
 }
 
 /// The price of version 2 terms whose only entry has another value at `member`.
-fn priced(member: &str, value: Value) -> Result<Price, (Code, String)> {
-    let terms = Terms::of_value(&v2(json!([with(entry(), &format!("/{member}"), value)]))).unwrap();
+fn priced(member: &str, value: Value) -> Result<Price, (ReasonCode, String)> {
+    let terms = PaymentTerms::from_value(&v2(json!([with(entry(), &format!("/{member}"), value)]))).unwrap();
     terms.entries.into_iter().next().unwrap().price.map_err(|reason| (reason.code, reason.place.unwrap()))
 }
 
 #[test]
 fn terms_of_version_2_are_read() {
     let document = v2(json!([entry()]));
-    let terms = Terms::of_reply(&headed(&document, "{}")).unwrap();
-    assert_eq!((terms.version, terms.offers.len(), terms.entries.len()), (Version::V2, 0, 1));
-    let Entry { json, resource, price } = &terms.entries[0];
+    let terms = PaymentTerms::from_reply(&headed(&document, "{}")).unwrap();
+    assert_eq!((terms.version, terms.offers.len(), terms.entries.len()), (X402Version::V2, 0, 1));
+    let PaymentOption { json, resource, price } = &terms.entries[0];
     assert_eq!(json, &entry());
     assert_eq!(resource.as_deref(), Some("https://api.example.org/summarize/v1"));
     let expected = Price {
@@ -99,58 +99,58 @@ fn terms_of_version_2_are_read() {
         asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e".parse().unwrap(),
         pay_to: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
         max_timeout_seconds: 60,
-        transfer: Transfer::Eip3009,
-        domain: StatedDomain { name: Some("USDC".to_owned()), version: Some("2".to_owned()) },
+        transfer: TransferMethod::Eip3009,
+        domain: StatedEip712Domain { name: Some("USDC".to_owned()), version: Some("2".to_owned()) },
     };
     assert_eq!(price.as_ref(), Ok(&expected));
-    assert_eq!(Terms::of_value(&document), Ok(terms), "an SDK or MCP hands the same on");
+    assert_eq!(PaymentTerms::from_value(&document), Ok(terms), "an SDK or MCP hands the same on");
 }
 
 #[test]
 fn terms_of_version_1_are_read_from_the_body() {
     let document = v1(json!([entry_v1()]));
-    let terms = Terms::of_reply(&reply(&[], &document.to_string())).unwrap();
-    let known = Terms::of_value(&v2(json!([entry()]))).unwrap();
-    assert_eq!(terms.version, Version::V1);
+    let terms = PaymentTerms::from_reply(&reply(&[], &document.to_string())).unwrap();
+    let known = PaymentTerms::from_value(&v2(json!([entry()]))).unwrap();
+    assert_eq!(terms.version, X402Version::V1);
     assert_eq!(terms.entries[0].price, known.entries[0].price, "the same price in other words");
     assert_eq!(terms.entries[0].resource, known.entries[0].resource);
     let null = with(document.clone(), "/accepts/0/extra", Value::Null);
-    let terms = Terms::of_reply(&reply(&[], &null.to_string())).unwrap();
-    assert_eq!(terms.entries[0].price.as_ref().unwrap().domain, StatedDomain::default());
+    let terms = PaymentTerms::from_reply(&reply(&[], &null.to_string())).unwrap();
+    assert_eq!(terms.entries[0].price.as_ref().unwrap().domain, StatedEip712Domain::default());
     for (member, value) in [("network", json!("eip155:84532")), ("network", json!("Base")), ("resource", json!(null))] {
         let changed = with(document.clone(), &format!("/accepts/0/{member}"), value);
-        let terms = Terms::of_reply(&reply(&[], &changed.to_string())).unwrap();
+        let terms = PaymentTerms::from_reply(&reply(&[], &changed.to_string())).unwrap();
         let reason = terms.entries[0].price.as_ref().unwrap_err();
-        assert_eq!(reason.code, Code::PaymentTermsMalformed, "{changed}");
+        assert_eq!(reason.code, ReasonCode::PaymentTermsMalformed, "{changed}");
         assert_eq!(reason.place.as_deref(), Some(&*format!("/accepts/0/{member}")));
     }
     let solana = with(document, "/accepts/0/network", "solana".into());
-    let terms = Terms::of_reply(&reply(&[], &solana.to_string())).unwrap();
-    assert_eq!(terms.entries[0].price.as_ref().unwrap_err().code, Code::PaymentNetworkMismatch);
+    let terms = PaymentTerms::from_reply(&reply(&[], &solana.to_string())).unwrap();
+    assert_eq!(terms.entries[0].price.as_ref().unwrap_err().code, ReasonCode::PaymentNetworkMismatch);
 }
 
 #[test]
 fn only_status_402_demands() {
     for status in [0, 200, 401, 403, 500] {
-        let reply = Reply { status, ..headed(&v2(json!([entry()])), "{}") };
-        assert_eq!(refused(Terms::of_reply(&reply)), malformed_at("status"));
+        let reply = SellerHttpReply { status, ..headed(&v2(json!([entry()])), "{}") };
+        assert_eq!(refused(PaymentTerms::from_reply(&reply)), malformed_at("status"));
     }
 }
 
 #[test]
 fn a_header_that_is_present_decides() {
     let body = v1(json!([entry_v1()])).to_string();
-    assert!(Terms::of_reply(&reply(&[("content-type", "application/json")], &body)).is_ok());
+    assert!(PaymentTerms::from_reply(&reply(&[("content-type", "application/json")], &body)).is_ok());
     let document = encoded(&v2(json!([entry()])));
     let cut = &document[..document.len() - 1];
     let listed = format!(", {document}");
     for value in ["", " ", "null", "e30", "{}", &*body, cut, &*listed, &format!(" {document}"), "é", "bnVsbA==", "W10="]
     {
-        let refusal = refused(Terms::of_reply(&reply(&[("PAYMENT-REQUIRED", value)], &body)));
+        let refusal = refused(PaymentTerms::from_reply(&reply(&[("PAYMENT-REQUIRED", value)], &body)));
         assert_eq!(refusal, malformed_at(HEADER), "{value:?}");
     }
     let other = reply(&[("Payment-Required", &encoded(&v2(json!([]))))], &body);
-    assert_eq!(refused(Terms::of_reply(&other)), malformed_at("/accepts"));
+    assert_eq!(refused(PaymentTerms::from_reply(&other)), malformed_at("/accepts"));
 }
 
 #[test]
@@ -159,12 +159,15 @@ fn a_header_that_stands_there_twice_is_ambiguous() {
     for names in [["payment-required", "payment-required"], ["PAYMENT-REQUIRED", "Payment-Required"]] {
         for second in [&*value, "", "e30="] {
             let reply = reply(&[(names[0], &value), ("date", "now"), (names[1], second)], "");
-            assert_eq!(refused(Terms::of_reply(&reply)), (Code::PaymentTermsAmbiguous, HEADER.to_owned()));
+            assert_eq!(
+                refused(PaymentTerms::from_reply(&reply)),
+                (ReasonCode::PaymentTermsAmbiguous, HEADER.to_owned())
+            );
         }
     }
     for joined in [format!("{value}, {value}"), format!("{value},"), format!("e30=,{value}")] {
-        let refusal = refused(Terms::of_reply(&reply(&[("payment-required", &joined)], "")));
-        assert_eq!(refusal, (Code::PaymentTermsAmbiguous, HEADER.to_owned()), "{joined}");
+        let refusal = refused(PaymentTerms::from_reply(&reply(&[("payment-required", &joined)], "")));
+        assert_eq!(refusal, (ReasonCode::PaymentTermsAmbiguous, HEADER.to_owned()), "{joined}");
     }
 }
 
@@ -192,7 +195,7 @@ fn a_body_that_demands_something_else_than_the_header_is_ambiguous() {
     ];
     for body in same {
         let also_v1 = body.contains("maxAmountRequired") && !body.contains("details");
-        assert_eq!(Terms::of_reply(&headed(&terms, body)).map(|terms| terms.also_v1), Ok(also_v1), "{body}");
+        assert_eq!(PaymentTerms::from_reply(&headed(&terms, body)).map(|terms| terms.also_v1), Ok(also_v1), "{body}");
     }
     let honest = v1(json!([entry_v1()]));
     let stolen = with(honest.clone(), "/accepts/0/payTo", THIEF.into());
@@ -218,21 +221,21 @@ fn a_body_that_demands_something_else_than_the_header_is_ambiguous() {
         &format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_TERMS_BYTES)),
     ];
     for body in other {
-        let refusal = refused(Terms::of_reply(&headed(&terms, body)));
-        assert_eq!(refusal.0, Code::PaymentTermsAmbiguous, "{body}");
+        let refusal = refused(PaymentTerms::from_reply(&headed(&terms, body)));
+        assert_eq!(refusal.0, ReasonCode::PaymentTermsAmbiguous, "{body}");
         assert!(refusal.1.starts_with("body"), "{refusal:?}");
     }
     let utf_16: Vec<u8> = stolen.to_string().encode_utf16().flat_map(u16::to_be_bytes).collect();
-    let reply = Reply { body: utf_16, ..headed(&terms, "") };
-    assert_eq!(refused(Terms::of_reply(&reply)).0, Code::PaymentTermsAmbiguous);
+    let reply = SellerHttpReply { body: utf_16, ..headed(&terms, "") };
+    assert_eq!(refused(PaymentTerms::from_reply(&reply)).0, ReasonCode::PaymentTermsAmbiguous);
 }
 
 #[test]
 fn each_version_has_its_place() {
     let in_header = headed(&v1(json!([entry_v1()])), "");
-    assert_eq!(refused(Terms::of_reply(&in_header)), malformed_at("/x402Version"));
+    assert_eq!(refused(PaymentTerms::from_reply(&in_header)), malformed_at("/x402Version"));
     let in_body = reply(&[], &v2(json!([entry()])).to_string());
-    assert_eq!(refused(Terms::of_reply(&in_body)), malformed_at("/x402Version"));
+    assert_eq!(refused(PaymentTerms::from_reply(&in_body)), malformed_at("/x402Version"));
 }
 
 #[test]
@@ -240,18 +243,18 @@ fn a_reply_without_terms_is_malformed() {
     let long = " ".repeat(MAX_TERMS_BYTES + 1);
     let deep = format!("{}1{}", r#"{"a":"#.repeat(40), "}".repeat(40));
     for body in ["", "no", "[]", "null", r#"{"a":1,"a":2}"#, &long, &deep] {
-        assert_eq!(refused(Terms::of_reply(&reply(&[], body))), malformed_at("body"));
+        assert_eq!(refused(PaymentTerms::from_reply(&reply(&[], body))), malformed_at("body"));
     }
     let reply = reply(&vec![("date", "now"); MAX_HEADERS + 1], "");
-    assert_eq!(refused(Terms::of_reply(&reply)), malformed_at("headers"));
+    assert_eq!(refused(PaymentTerms::from_reply(&reply)), malformed_at("headers"));
 }
 
 #[test]
 fn a_header_with_too_much_in_it_is_refused_before_it_is_decoded() {
     let with_text = |bytes| with(v2(json!([entry()])), "/error", "x".repeat(bytes).into());
     let room = MAX_TERMS_BYTES - with_text(0).to_string().len();
-    assert!(Terms::of_reply(&headed(&with_text(room), "")).is_ok());
-    assert_eq!(refused(Terms::of_reply(&headed(&with_text(room + 1), ""))), malformed_at(HEADER));
+    assert!(PaymentTerms::from_reply(&headed(&with_text(room), "")).is_ok());
+    assert_eq!(refused(PaymentTerms::from_reply(&headed(&with_text(room + 1), ""))), malformed_at(HEADER));
 }
 
 #[test]
@@ -272,32 +275,32 @@ fn what_is_wrong_around_the_entries_is_wrong_with_all_of_them() {
         ("/extensions/offer-receipt", json!("x")),
     ];
     for (place, value) in changes {
-        let refusal = refused(Terms::of_value(&with(good.clone(), place, value.clone())));
+        let refusal = refused(PaymentTerms::from_value(&with(good.clone(), place, value.clone())));
         assert_eq!(refusal, malformed_at(place), "{value}");
     }
     for place in ["/x402Version", "/resource", "/resource/url", "/accepts"] {
-        assert_eq!(refused(Terms::of_value(&without(good.clone(), place))), malformed_at(place));
+        assert_eq!(refused(PaymentTerms::from_value(&without(good.clone(), place))), malformed_at(place));
     }
-    assert!(Terms::of_value(&without(good.clone(), "/extensions")).is_ok());
-    assert!(Terms::of_value(&with(good, "/accepts", json!(vec![entry(); MAX_ENTRIES]))).is_ok());
-    assert_eq!(refused(Terms::of_value(&json!([]))).0, Code::PaymentTermsMalformed);
+    assert!(PaymentTerms::from_value(&without(good.clone(), "/extensions")).is_ok());
+    assert!(PaymentTerms::from_value(&with(good, "/accepts", json!(vec![entry(); MAX_ENTRIES]))).is_ok());
+    assert_eq!(refused(PaymentTerms::from_value(&json!([]))).0, ReasonCode::PaymentTermsMalformed);
 }
 
 #[test]
 fn offers_are_handed_on_as_they_came() {
     let good = |info: Value| with(v2(json!([entry()])), "/extensions", json!({"offer-receipt": {"info": info}}));
     let offers = json!([{"format": "jws", "signature": "a.b.c"}, 7]);
-    let terms = Terms::of_value(&good(json!({"offers": offers}))).unwrap();
+    let terms = PaymentTerms::from_value(&good(json!({"offers": offers}))).unwrap();
     assert_eq!(Value::Array(terms.offers), offers);
-    assert_eq!(Terms::of_value(&good(json!({}))).unwrap().offers, Vec::<Value>::new());
+    assert_eq!(PaymentTerms::from_value(&good(json!({}))).unwrap().offers, Vec::<Value>::new());
     let place = malformed_at("/extensions/offer-receipt/info/offers");
-    assert_eq!(refused(Terms::of_value(&good(json!({"offers": {}})))), place);
+    assert_eq!(refused(PaymentTerms::from_value(&good(json!({"offers": {}})))), place);
 }
 
 #[test]
 fn what_is_wrong_within_an_entry_is_its_own() {
     let entries = json!([{"scheme": 1}, entry(), "exact", with(entry(), "/payTo", "summarizeagent.eth".into())]);
-    let terms = Terms::of_value(&v2(entries)).unwrap();
+    let terms = PaymentTerms::from_value(&v2(entries)).unwrap();
     let prices: Vec<_> =
         terms.entries.iter().map(|entry| entry.price.as_ref().map_err(|r| r.place.as_deref())).collect();
     assert_eq!(prices[0], Err(Some("/accepts/0/scheme")));
@@ -341,21 +344,21 @@ fn members_of_an_entry_have_one_form() {
         assert_eq!(priced(member, value.clone()), Err(malformed_at(&format!("/accepts/0/{member}"))), "{value}");
     }
     for member in ["scheme", "network", "amount", "asset", "payTo", "maxTimeoutSeconds"] {
-        let terms = Terms::of_value(&v2(json!([without(entry(), &format!("/{member}"))]))).unwrap();
+        let terms = PaymentTerms::from_value(&v2(json!([without(entry(), &format!("/{member}"))]))).unwrap();
         let reason = terms.entries[0].price.as_ref().unwrap_err();
-        assert_eq!(reason.code, Code::PaymentTermsMalformed, "{member}");
+        assert_eq!(reason.code, ReasonCode::PaymentTermsMalformed, "{member}");
     }
 }
 
 #[test]
 fn an_entry_with_two_amounts_is_ambiguous() {
     let (v2_amount, v1_amount) = (entry()["amount"].clone(), entry_v1()["maxAmountRequired"].clone());
-    let ambiguous = |place: &str| Err((Code::PaymentTermsAmbiguous, place.to_owned()));
+    let ambiguous = |place: &str| Err((ReasonCode::PaymentTermsAmbiguous, place.to_owned()));
     let of_v2 = |value: Value| priced("maxAmountRequired", value).map(drop);
     assert_eq!(of_v2(json!("1")), ambiguous("/accepts/0/maxAmountRequired"));
     assert_eq!((of_v2(v2_amount), of_v2(Value::Null)), (Ok(()), Ok(())));
     let of_v1 = |value: Value| {
-        let terms = terms(&v1(json!([with(entry_v1(), "/amount", value)]))).unwrap();
+        let terms = parse_terms(&v1(json!([with(entry_v1(), "/amount", value)]))).unwrap();
         terms.entries[0].price.clone().map(drop).map_err(|reason| (reason.code, reason.place.unwrap_or_default()))
     };
     assert_eq!(of_v1(json!("1")), ambiguous("/accepts/0/amount"));
@@ -370,7 +373,7 @@ fn an_address_is_read_in_either_case() {
 
 #[test]
 fn only_checked_schemes_and_transfers_state_a_price() {
-    let unchecked = |place: &str| (Code::PaymentSchemeUnchecked, format!("/accepts/0/{place}"));
+    let unchecked = |place: &str| (ReasonCode::PaymentSchemeUnchecked, format!("/accepts/0/{place}"));
     for scheme in ["upto", "Exact", "", "batch-settlement"] {
         assert_eq!(priced("scheme", scheme.into()), Err(unchecked("scheme")));
     }
@@ -378,9 +381,9 @@ fn only_checked_schemes_and_transfers_state_a_price() {
         let place = "extra/assetTransferMethod";
         assert_eq!(priced(place, method.into()), Err(unchecked(place)));
     }
-    assert_eq!(priced("extra/assetTransferMethod", "permit2".into()).unwrap().transfer, Transfer::Permit2);
-    assert_eq!(priced("extra/assetTransferMethod", "eip3009".into()).unwrap().transfer, Transfer::Eip3009);
-    let named = StatedDomain { name: Some("USDC".to_owned()), version: None };
+    assert_eq!(priced("extra/assetTransferMethod", "permit2".into()).unwrap().transfer, TransferMethod::Permit2);
+    assert_eq!(priced("extra/assetTransferMethod", "eip3009".into()).unwrap().transfer, TransferMethod::Eip3009);
+    let named = StatedEip712Domain { name: Some("USDC".to_owned()), version: None };
     assert_eq!(priced("extra", json!({"name": "USDC"})).unwrap().domain, named);
 }
 
@@ -388,14 +391,14 @@ fn only_checked_schemes_and_transfers_state_a_price() {
 fn the_scheme_comes_before_the_network_and_the_network_before_the_rest() {
     let entry = json!({"scheme": "upto", "network": "ach:us", "amount": "1.00"});
     let code = |entry: Value| {
-        let terms = Terms::of_value(&v2(json!([entry]))).unwrap();
+        let terms = PaymentTerms::from_value(&v2(json!([entry]))).unwrap();
         terms.entries[0].price.as_ref().unwrap_err().code
     };
-    assert_eq!(code(entry.clone()), Code::PaymentSchemeUnchecked);
+    assert_eq!(code(entry.clone()), ReasonCode::PaymentSchemeUnchecked);
     let solana = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp";
     for network in [solana, "eip155:0", "eip155:08453"] {
         let entry = with(with(entry.clone(), "/scheme", "exact".into()), "/network", network.into());
-        assert_eq!(code(entry), Code::PaymentNetworkMismatch, "{network}");
+        assert_eq!(code(entry), ReasonCode::PaymentNetworkMismatch, "{network}");
     }
 }
 
@@ -406,8 +409,8 @@ proptest! {
         headers in prop::collection::vec(("(?i)payment-required|date", "\\PC*"), 0..3),
         body in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        let reply = Reply { status, headers, body };
-        prop_assert!(Terms::of_reply(&reply).is_err(), "terms in noise");
+        let reply = SellerHttpReply { status, headers, body };
+        prop_assert!(PaymentTerms::from_reply(&reply).is_err(), "terms in noise");
     }
 
     #[test]
@@ -417,7 +420,7 @@ proptest! {
         let at = at.index(changed.len());
         changed[at] = byte;
         let header = STANDARD.encode(&changed);
-        if let Ok(terms) = Terms::of_reply(&reply(&[("payment-required", &header)], "")) {
+        if let Ok(terms) = PaymentTerms::from_reply(&reply(&[("payment-required", &header)], "")) {
             // A lenient parser reads the same values from the entry.
             let lax: Value = serde_json::from_slice(&changed).unwrap();
             if let Ok(price) = &terms.entries[0].price {
@@ -443,7 +446,7 @@ proptest! {
                 *place = value;
             }
         }
-        if let Ok(terms) = Terms::of_value(&document) {
+        if let Ok(terms) = PaymentTerms::from_value(&document) {
             prop_assert!((1..=MAX_ENTRIES).contains(&terms.entries.len()));
         }
     }

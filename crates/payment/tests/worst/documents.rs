@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, U256};
-use clresolve_core::state::State;
-use clresolve_jose::SigningKey;
+use clresolve_core::state::TrustState;
+use clresolve_jose::Ed25519SigningKey;
 use clresolve_payment::artifact::SignerKeys;
 use clresolve_payment::asset::{AssetId, AssetProperties};
-use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
-use clresolve_payment::limits::{AssetLimit, Limits};
-use clresolve_payment::network::Network;
-use clresolve_payment::payee::Payees;
-use clresolve_payment::request::Demand;
-use clresolve_payment::route::Route;
-use clresolve_payment::{Decision, DecisionRequest};
+use clresolve_payment::decide::{PaymentKnowledge, PaymentQuestion, decide};
+use clresolve_payment::limits::{AssetLimit, PaymentLimits};
+use clresolve_payment::network::Caip2Network;
+use clresolve_payment::payee::NetworkPayees;
+use clresolve_payment::request::PaymentDemand;
+use clresolve_payment::route::AgentRoute;
+use clresolve_payment::{PaymentDecision, PaymentDecisionRequest};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::sample;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::Identity;
+use clresolve_verdict::verdict::AgentIdentity;
 use jiff::Timestamp;
 
 use crate::kinds::{NAME, NETWORK, URL, USDC, VERB};
@@ -25,28 +25,34 @@ use crate::kinds::{NAME, NETWORK, URL, USDC, VERB};
 /// Facts about an agent whose payee only an offer could prove.
 pub(crate) struct World {
     resolution: Resolution,
-    limits: Limits,
-    route: Route,
+    limits: PaymentLimits,
+    route: AgentRoute,
     signers: SignerKeys,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        let mut verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 300).verdict().as_ref().clone();
+        let mut verdict =
+            sample::empty_resolution(TrustState::Trusted, Timestamp::UNIX_EPOCH, 300).verdict().as_ref().clone();
         verdict.name.normalized = Some(NAME.to_owned());
         let networks = vec![NETWORK.to_owned()];
-        verdict.identity = Some(Identity { verbs: vec![VERB.to_owned()], networks, ..Identity::default() });
-        let network: Network = NETWORK.parse().expect("CAIP-2");
+        verdict.identity = Some(AgentIdentity { verbs: vec![VERB.to_owned()], networks, ..AgentIdentity::default() });
+        let network: Caip2Network = NETWORK.parse().expect("CAIP-2");
         let id = AssetId { network: network.clone(), address: USDC.parse().expect("an address") };
-        let asset = AssetProperties::known(&id).expect("it is in the table");
+        let asset = AssetProperties::find_known(&id).expect("it is in the table");
         let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
         Self {
-            resolution: sample::live(verdict, None),
-            limits: Limits { set: true, networks: [network].into(), assets: [(id, limit)].into(), ..Limits::default() },
-            route: Route::configured(URL).expect("an https URL"),
+            resolution: sample::live_resolution(verdict, None),
+            limits: PaymentLimits {
+                set: true,
+                networks: [network].into(),
+                assets: [(id, limit)].into(),
+                ..PaymentLimits::default()
+            },
+            route: AgentRoute::from_configuration(URL).expect("an https URL"),
             signers: SignerKeys {
                 addresses: vec![Address::repeat_byte(1)],
-                ed25519: vec![SigningKey::generate().expect("a key").public().clone()],
+                ed25519: vec![Ed25519SigningKey::generate().expect("a key").public_key().clone()],
                 unread: None,
             },
         }
@@ -54,26 +60,26 @@ impl World {
 
     /// Decides the request. `None` if it is not a valid request.
     #[inline(never)]
-    pub(crate) fn judge_measured(&self, question: &[u8]) -> Option<Decision> {
+    pub(crate) fn judge_measured(&self, question: &[u8]) -> Option<PaymentDecision> {
         self.judge(question)
     }
 
     /// The same, under a name that the instruction counter ignores.
     #[inline(never)]
-    pub(crate) fn judge(&self, question: &[u8]) -> Option<Decision> {
-        let request = DecisionRequest::from_json(question).ok()?;
+    pub(crate) fn judge(&self, question: &[u8]) -> Option<PaymentDecision> {
+        let request = PaymentDecisionRequest::from_json(question).ok()?;
         let terms = request.terms();
-        let mut payees = Payees { configured: vec![Address::repeat_byte(1)], ..Payees::default() };
+        let mut payees = NetworkPayees { configured: vec![Address::repeat_byte(1)], ..NetworkPayees::default() };
         payees.signers = self.signers.clone();
         let question = PaymentQuestion {
             verb: &request.verb,
             terms: terms.as_ref().map_err(|reason| &**reason),
-            is_http_reply: matches!(request.demand, Demand::Reply(_)),
+            is_http_reply: matches!(request.demand, PaymentDemand::Reply(_)),
             url: request.url.as_deref(),
             selected: request.selected.as_ref(),
             signed: request.header.as_deref(),
         };
-        let known = Knowledge {
+        let known = PaymentKnowledge {
             resolution: &self.resolution,
             gate: &GatePolicy::default(),
             limits: &self.limits.tightened(&request.limits),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use clresolve_chain::{AtHead, ChainHead};
-use clresolve_core::reading::{Block, Gateway};
+use clresolve_chain::{ChainHead, NameHeadState};
+use clresolve_core::reading::{ChainBlock, OffchainScope};
 use clresolve_core::reason::Refusal;
 use clresolve_verdict::trust::Resolution;
 use jiff::{SignedDuration, Timestamp};
@@ -27,14 +27,14 @@ pub(crate) const OFF_CHAIN_INTERVAL: SignedDuration = SignedDuration::from_secs(
 
 /// The bounds within which a head confirms verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConfirmationLimits {
+pub struct HeadConfirmationLimits {
     /// How long after its last report a head still confirms.
     pub max_unconfirmed: Duration,
     /// How old the block of the newest head may be. `None`: unlimited, because the chain's slot time is unknown.
     pub max_head_age: Option<Duration>,
 }
 
-impl ConfirmationLimits {
+impl HeadConfirmationLimits {
     /// Checks that a head confirms verdicts at `now`.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl ConfirmationLimits {
         Ok(())
     }
 
-    fn check_age(&self, head: &Block, now: Timestamp) -> Result<(), Refusal> {
+    fn check_age(&self, head: &ChainBlock, now: Timestamp) -> Result<(), Refusal> {
         let is_stalled = self.max_head_age.is_some_and(|most| is_older(head.timestamp, now, most));
         if is_stalled && !clresolve_core::mutant!("stalled-heads-open-the-gate") {
             return Err(Refusal::HeadStalled);
@@ -70,7 +70,7 @@ pub(crate) struct HeadId(u64);
 
 /// A head, and when it was last reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SeenHead {
+pub(crate) struct ReportedHead {
     /// Its identifier. A later head has a higher one, even at the same height.
     pub(crate) id: HeadId,
     pub(crate) head: ChainHead,
@@ -78,22 +78,22 @@ pub(crate) struct SeenHead {
 
 /// Whether a later reading of the name at a head confirms `resolution`. What is with a CCIP-Read gateway is not
 /// compared.
-pub(crate) fn confirms(found: &AtHead, resolution: &Resolution) -> bool {
-    let Some(before) = resolution.at_newest() else { return false };
+pub(crate) fn confirms(found: &NameHeadState, resolution: &Resolution) -> bool {
+    let Some(before) = resolution.newest_state() else { return false };
     match found {
-        AtHead::OnChain(later) => before.is_confirmed_by(later),
-        AtHead::PaymentOffChain(later) => {
-            before.gateway() == Gateway::Payments && before.is_confirmed_but_for_payments_by(later)
+        NameHeadState::OnChain(later) => before.is_confirmed_by(later),
+        NameHeadState::PaymentOffChain(later) => {
+            before.offchain_scope() == OffchainScope::Payments && before.is_confirmed_but_for_payments_by(later)
         }
-        AtHead::OffChain => before.gateway() == Gateway::Records,
-        AtHead::Failing(_) => false,
+        NameHeadState::OffChain => before.offchain_scope() == OffchainScope::Records,
+        NameHeadState::Failing(_) => false,
     }
 }
 
 /// The heads so far, the newest last.
 #[derive(Default)]
 pub(crate) struct HeadLog {
-    heads: RwLock<VecDeque<SeenHead>>,
+    heads: RwLock<VecDeque<ReportedHead>>,
     is_followed: AtomicBool,
     count: AtomicU64,
     bell: Notify,
@@ -101,7 +101,7 @@ pub(crate) struct HeadLog {
 
 impl HeadLog {
     /// Whether every head is recorded. Otherwise nothing stays confirmed.
-    pub(crate) fn is_followed(&self) -> bool {
+    pub(crate) fn follows_heads(&self) -> bool {
         self.is_followed.load(Ordering::Relaxed)
     }
 
@@ -111,7 +111,7 @@ impl HeadLog {
         self.heads.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    pub(crate) fn note(&self, head: ChainHead) {
+    pub(crate) fn record_head(&self, head: ChainHead) {
         let mut heads = self.heads.write().unwrap_or_else(PoisonError::into_inner);
         let newest = heads.back_mut();
         if newest.as_ref().is_some_and(|newest| is_late(&head, &newest.head)) {
@@ -125,17 +125,17 @@ impl HeadLog {
             heads.pop_front();
         }
         let id = HeadId(self.count.fetch_add(1, Ordering::Relaxed));
-        heads.push_back(SeenHead { id, head });
-        telemetry::head(head.block.timestamp);
+        heads.push_back(ReportedHead { id, head });
+        telemetry::set_head_time(head.block.timestamp);
         self.bell.notify_one();
     }
 
     /// Waits for a new head. Returns at once if one arrived since the last wait.
-    pub(crate) async fn changed(&self) {
+    pub(crate) async fn wait_for_head(&self) {
         self.bell.notified().await;
     }
 
-    pub(crate) fn newest(&self) -> Option<SeenHead> {
+    pub(crate) fn newest_head(&self) -> Option<ReportedHead> {
         self.heads().back().copied()
     }
 
@@ -143,18 +143,18 @@ impl HeadLog {
     ///
     /// # Errors
     /// [`Refusal::HeadStalled`]
-    pub(crate) fn check_age(&self, limits: ConfirmationLimits, now: Timestamp) -> Result<(), Refusal> {
-        self.newest().map_or(Ok(()), |newest| limits.check_age(&newest.head.block, now))
+    pub(crate) fn check_age(&self, limits: HeadConfirmationLimits, now: Timestamp) -> Result<(), Refusal> {
+        self.newest_head().map_or(Ok(()), |newest| limits.check_age(&newest.head.block, now))
     }
 
     /// Whether a verdict that was last confirmed at this head counts as confirmed at `now`.
     ///
     /// # Errors
     /// [`Refusal::HeadStalled`] or [`Refusal::Unconfirmed`].
-    pub(crate) fn standing(
+    pub(crate) fn check_confirmation(
         &self,
         at: Option<HeadId>,
-        limits: ConfirmationLimits,
+        limits: HeadConfirmationLimits,
         now: Timestamp,
     ) -> Result<(), Refusal> {
         let heads = self.heads();
@@ -165,7 +165,7 @@ impl HeadLog {
         limits.check_report(&seen.head, now)
     }
 
-    fn heads(&self) -> RwLockReadGuard<'_, VecDeque<SeenHead>> {
+    fn heads(&self) -> RwLockReadGuard<'_, VecDeque<ReportedHead>> {
         self.heads.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -186,13 +186,13 @@ fn is_older(moment: Timestamp, now: Timestamp, most: Duration) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use clresolve_core::cause::ResolverFault;
+    use clresolve_core::cause::ResolverContractError;
     use clresolve_core::payment::{AddressRecord, CoinType, PaymentRecords};
-    use clresolve_core::reading::{Answer, ChainError, Found, Holder, Latest};
-    use clresolve_core::records::{Key, Record};
-    use clresolve_verdict::build::{self, Reporter, Run};
-    use clresolve_verdict::check::Policy;
-    use clresolve_verdict::profile::{DEFAULT, Profiles};
+    use clresolve_core::reading::{ChainError, EnsAnswer, LatestNameState, NameHolder, ResolvedRecords};
+    use clresolve_core::records::{RecordKey, TextRecord};
+    use clresolve_verdict::build::{self, ResolutionRun, VerdictContext};
+    use clresolve_verdict::check::JudgementPolicy;
+    use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
     use clresolve_verdict::sample;
 
     use super::*;
@@ -206,29 +206,31 @@ mod tests {
     fn head(number: u64, fork: u8, reported: i64) -> ChainHead {
         let timestamp = START + seconds(i64::try_from(number).unwrap() * 12);
         ChainHead {
-            block: Block { number, hash: [fork; 32].into(), timestamp },
+            block: ChainBlock { number, hash: [fork; 32].into(), timestamp },
             reported_at: START + seconds(reported),
         }
     }
 
-    const LIMITS: ConfirmationLimits =
-        ConfirmationLimits { max_unconfirmed: Duration::from_secs(15), max_head_age: Some(Duration::from_secs(60)) };
+    const LIMITS: HeadConfirmationLimits = HeadConfirmationLimits {
+        max_unconfirmed: Duration::from_secs(15),
+        max_head_age: Some(Duration::from_secs(60)),
+    };
 
     fn standing(log: &HeadLog, at: HeadId, now: i64) -> Result<(), Refusal> {
-        log.standing(Some(at), LIMITS, START + seconds(now))
+        log.check_confirmation(Some(at), LIMITS, START + seconds(now))
     }
 
     #[test]
     fn a_head_confirms_until_its_last_report_is_too_old() {
         let log = HeadLog::default();
-        log.note(head(1, 1, 12));
-        let first = log.newest().unwrap().id;
+        log.record_head(head(1, 1, 12));
+        let first = log.newest_head().unwrap().id;
         assert_eq!(standing(&log, first, 27), Ok(()));
         assert_eq!(standing(&log, first, 28), Err(Refusal::Unconfirmed));
-        log.note(head(1, 1, 20));
-        assert_eq!(log.newest().map(|seen| seen.id), Some(first), "a missed slot: the same head again");
+        log.record_head(head(1, 1, 20));
+        assert_eq!(log.newest_head().map(|seen| seen.id), Some(first), "a missed slot: the same head again");
         assert_eq!(standing(&log, first, 35), Ok(()));
-        log.note(head(2, 2, 24));
+        log.record_head(head(2, 2, 24));
         assert_eq!(standing(&log, first, 35), Ok(()), "it counts from the last report of its own head");
         assert_eq!(standing(&log, first, 36), Err(Refusal::Unconfirmed));
     }
@@ -236,33 +238,33 @@ mod tests {
     #[test]
     fn another_block_at_the_same_height_is_another_head() {
         let log = HeadLog::default();
-        log.note(head(1, 1, 12));
-        let first = log.newest();
-        log.note(head(1, 2, 13));
-        assert_ne!(log.newest().map(|seen| seen.id), first.map(|seen| seen.id));
+        log.record_head(head(1, 1, 12));
+        let first = log.newest_head();
+        log.record_head(head(1, 2, 13));
+        assert_ne!(log.newest_head().map(|seen| seen.id), first.map(|seen| seen.id));
     }
 
     #[test]
     fn nothing_is_confirmed_at_a_head_that_does_not_advance() {
         let log = HeadLog::default();
-        log.note(head(1, 1, 12));
-        let id = log.newest().unwrap().id;
-        log.note(head(1, 1, 72));
+        log.record_head(head(1, 1, 12));
+        let id = log.newest_head().unwrap().id;
+        log.record_head(head(1, 1, 72));
         assert_eq!(standing(&log, id, 72), Ok(()));
-        log.note(head(1, 1, 73));
+        log.record_head(head(1, 1, 73));
         assert_eq!(standing(&log, id, 73), Err(Refusal::HeadStalled));
-        let unlimited = ConfirmationLimits { max_head_age: None, ..LIMITS };
-        assert_eq!(log.standing(Some(id), unlimited, START + seconds(73)), Ok(()));
+        let unlimited = HeadConfirmationLimits { max_head_age: None, ..LIMITS };
+        assert_eq!(log.check_confirmation(Some(id), unlimited, START + seconds(73)), Ok(()));
     }
 
     #[test]
     fn heads_before_the_first_or_beyond_the_log_confirm_nothing() {
         let log = HeadLog::default();
-        assert_eq!(log.standing(None, LIMITS, START), Err(Refusal::Unconfirmed));
-        log.note(head(1, 1, 12));
-        let first = log.newest().unwrap().id;
+        assert_eq!(log.check_confirmation(None, LIMITS, START), Err(Refusal::Unconfirmed));
+        log.record_head(head(1, 1, 12));
+        let first = log.newest_head().unwrap().id;
         for fork in 2..=u8::try_from(MAX_HEADS).unwrap() + 1 {
-            log.note(head(1, fork, 12));
+            log.record_head(head(1, fork, 12));
         }
         assert_eq!(log.heads().len(), MAX_HEADS);
         assert_eq!(standing(&log, first, 12), Err(Refusal::Unconfirmed));
@@ -271,64 +273,65 @@ mod tests {
     #[test]
     fn report_before_a_clock_reset_confirms_nothing() {
         let log = HeadLog::default();
-        log.note(head(1, 1, 1000));
-        let id = log.newest().unwrap().id;
+        log.record_head(head(1, 1, 1000));
+        let id = log.newest_head().unwrap().id;
 
         assert_eq!(standing(&log, id, 30), Err(Refusal::Unconfirmed));
-        log.note(head(1, 1, 30));
+        log.record_head(head(1, 1, 30));
         assert_eq!(standing(&log, id, 30), Ok(()));
     }
 
     #[test]
     fn an_older_report_that_comes_late_is_ignored() {
         let log = HeadLog::default();
-        log.note(head(2, 2, 24));
-        let newest = log.newest();
-        log.note(head(1, 1, 23));
-        assert_eq!(log.newest(), newest);
+        log.record_head(head(2, 2, 24));
+        let newest = log.newest_head();
+        log.record_head(head(1, 1, 23));
+        assert_eq!(log.newest_head(), newest);
     }
 
     /// Records with this owner and this payee.
-    fn latest(owner: &str, payee: u8) -> Latest {
-        let found = Found {
+    fn latest(owner: &str, payee: u8) -> LatestNameState {
+        let found = ResolvedRecords {
             resolver: [1; 20].into(),
             wildcard: None,
             offchain: false,
-            records: [(Key::Owner, Record::Text(owner.to_owned()))].into_iter().collect(),
+            records: [(RecordKey::Owner, TextRecord::Text(owner.to_owned()))].into_iter().collect(),
             payment: PaymentRecords {
                 addresses: [(CoinType::ETHER, AddressRecord::Address([payee; 20].into()))].into(),
                 ..PaymentRecords::default()
             },
         };
-        Latest { answer: Answer::Records(found), holder: Holder::Address([3; 20].into()) }
+        LatestNameState { answer: EnsAnswer::Records(found), holder: NameHolder::Address([3; 20].into()) }
     }
 
     /// The same records from a CCIP-Read gateway.
-    fn off_chain(mut latest: Latest) -> Latest {
-        if let Answer::Records(found) = &mut latest.answer {
+    fn off_chain(mut latest: LatestNameState) -> LatestNameState {
+        if let EnsAnswer::Records(found) = &mut latest.answer {
             found.offchain = true;
         }
         latest
     }
 
-    fn sold(latest: Latest) -> Latest {
-        Latest { holder: Holder::Address([4; 20].into()), ..latest }
+    fn sold(latest: LatestNameState) -> LatestNameState {
+        LatestNameState { holder: NameHolder::Address([4; 20].into()), ..latest }
     }
 
     fn failure() -> ChainError {
-        ChainError::Resolver(ResolverFault::CallReverted)
+        ChainError::Resolver(ResolverContractError::CallReverted)
     }
 
     /// Compares a resolution that read `before` at the newest block with a later reading.
-    fn compared(before: Result<Latest, ChainError>, found: &AtHead) -> bool {
-        let (agent, profiles, policy) = (sample::good(), Profiles::builtin(), Policy::default());
+    fn compared(before: Result<LatestNameState, ChainError>, found: &NameHeadState) -> bool {
+        let (agent, profiles, policy) =
+            (sample::good_card(), ConformanceProfiles::builtin(), JudgementPolicy::default());
         let mut evidence = sample::evidence(&agent, &agent.to_string().into(), START);
         evidence.reading.as_mut().expect("it was read").latest = Some(before);
         let profile = profiles.get(DEFAULT).expect("it is built in");
         let reporter =
-            Reporter { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
-        let run = Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
-        confirms(found, &build::resolution(&reporter, &run, 0))
+            VerdictContext { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
+        let run = ResolutionRun { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
+        confirms(found, &build::build_resolution(&reporter, &run, 0))
     }
 
     #[test]
@@ -340,9 +343,9 @@ mod tests {
             (latest("a.eth", 2), false),
             (sold(latest("a.eth", 1)), false),
             (off_chain(latest("a.eth", 1)), false),
-            (Latest { answer: Answer::Unregistered, holder: Holder::Nobody }, false),
+            (LatestNameState { answer: EnsAnswer::Unregistered, holder: NameHolder::Nobody }, false),
         ] {
-            let found = AtHead::OnChain(later);
+            let found = NameHeadState::OnChain(later);
             assert_eq!(compared(Ok(before.clone()), &found), expected, "{found:?}");
         }
     }
@@ -350,8 +353,8 @@ mod tests {
     #[test]
     fn payments_that_leave_the_chain_have_changed() {
         let before = latest("a.eth", 1);
-        let with_gateway = |mut latest: Latest| {
-            if let Answer::Records(found) = &mut latest.answer {
+        let with_gateway = |mut latest: LatestNameState| {
+            if let EnsAnswer::Records(found) = &mut latest.answer {
                 found.payment.offchain = true;
             }
             latest
@@ -362,7 +365,7 @@ mod tests {
             (latest("b.eth", 1), false),
             (sold(latest("a.eth", 1)), false),
         ] {
-            let found = AtHead::PaymentOffChain(later);
+            let found = NameHeadState::PaymentOffChain(later);
             assert_eq!(compared(Ok(with_gateway(before.clone())), &found), is_confirmed, "{found:?}");
             assert!(!compared(Ok(before.clone()), &found), "{found:?}");
         }
@@ -371,23 +374,25 @@ mod tests {
     #[test]
     fn records_that_leave_the_chain_have_changed() {
         let before = latest("a.eth", 1);
-        assert!(compared(Ok(off_chain(before.clone())), &AtHead::OffChain));
-        assert!(!compared(Ok(before), &AtHead::OffChain));
-        let absent = Latest { answer: Answer::Unregistered, holder: Holder::Nobody };
-        assert!(!compared(Ok(absent), &AtHead::OffChain));
+        assert!(compared(Ok(off_chain(before.clone())), &NameHeadState::OffChain));
+        assert!(!compared(Ok(before), &NameHeadState::OffChain));
+        let absent = LatestNameState { answer: EnsAnswer::Unregistered, holder: NameHolder::Nobody };
+        assert!(!compared(Ok(absent), &NameHeadState::OffChain));
     }
 
     #[test]
     fn failing_resolver_confirms_nothing() {
         for before in [latest("a.eth", 1), off_chain(latest("a.eth", 1))] {
-            assert!(!compared(Ok(before), &AtHead::Failing(failure())));
+            assert!(!compared(Ok(before), &NameHeadState::Failing(failure())));
         }
     }
 
     #[test]
     fn resolution_without_the_newest_block_is_not_confirmed() {
         let later = latest("a.eth", 1);
-        for found in [AtHead::OnChain(later.clone()), AtHead::PaymentOffChain(later), AtHead::OffChain] {
+        for found in
+            [NameHeadState::OnChain(later.clone()), NameHeadState::PaymentOffChain(later), NameHeadState::OffChain]
+        {
             assert!(!compared(Err(failure()), &found), "{found:?}");
         }
     }

@@ -5,7 +5,7 @@ use clresolve_ipfs::{ContentId, ContentPath};
 use moka::future::Cache;
 
 use super::count_eviction;
-use crate::telemetry::{self, Pool};
+use crate::telemetry::{self, CachePool};
 
 /// Content that was proven for a CID and a path. It is immutable, so entries do not expire. The least used are evicted
 /// first.
@@ -16,7 +16,7 @@ impl ContentCache {
     /// Creates a cache of at most this many bytes.
     pub fn new(bytes: u64) -> Self {
         let weigh = |_: &(ContentId, ContentPath), content: &Bytes| u32::try_from(content.len()).unwrap_or(u32::MAX);
-        let count = |_, _, cause| count_eviction(Pool::Content, cause);
+        let count = |_, _, cause| count_eviction(CachePool::Content, cause);
         Self(Cache::builder().max_capacity(bytes).weigher(weigh).eviction_listener(count).build())
     }
 
@@ -24,8 +24,8 @@ impl ContentCache {
     pub async fn get(&self, cid: &ContentId, path: &ContentPath) -> Option<Bytes> {
         let content = self.0.get(&(*cid, path.clone())).await;
         match content {
-            Some(_) => telemetry::cache_hit(Pool::Content),
-            None => telemetry::cache_miss(telemetry::Cache::Content),
+            Some(_) => telemetry::count_cache_hit(CachePool::Content),
+            None => telemetry::count_cache_miss(telemetry::CacheLabel::Content),
         }
         content
     }

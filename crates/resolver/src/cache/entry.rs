@@ -5,19 +5,19 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_chain::AtHead;
+use clresolve_chain::NameHeadState;
 use clresolve_core::freshness::*;
-use clresolve_core::reading::Gateway;
+use clresolve_core::reading::OffchainScope;
 use clresolve_core::reason::Refusal;
-use clresolve_core::state::State;
-use clresolve_verdict::published::Published;
+use clresolve_core::state::TrustState;
+use clresolve_verdict::published::PublishedPayments;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::{Confirmed, Verdict};
+use clresolve_verdict::verdict::{Verdict, VerdictConfirmation};
 use jiff::{SignedDuration, Timestamp};
 
-use super::confirmed::{ConfirmationLimits, HeadId, HeadLog, OFF_CHAIN_CONFIRMED, OFF_CHAIN_INTERVAL, confirms};
-use super::evicted::{Mark, PermittedUpTo};
-use super::proven::ProvenContent;
+use super::confirmed::{HeadConfirmationLimits, HeadId, HeadLog, OFF_CHAIN_CONFIRMED, OFF_CHAIN_INTERVAL, confirms};
+use super::evicted::{EvictionCount, SurvivedEvictionCount};
+use super::proven::ReusableContent;
 
 /// Estimated memory per byte of a verdict's JSON: its values are small, and each is a separate allocation.
 const MEMORY_PER_JSON_BYTE: usize = 3;
@@ -29,11 +29,11 @@ const MEMORY_PER_JSON_VALUE: usize = 96;
 const ENTRY_BYTES: usize = 1024;
 
 /// A finished verdict, as it is served from the cache.
-pub(super) struct Entry {
+pub(super) struct CachedVerdict {
     confirmed: RwLock<ConfirmedResolution>,
-    pub(super) content: Option<Arc<ProvenContent>>,
+    pub(super) content: Option<Arc<ReusableContent>>,
     /// The evictions that the answer is known to survive: those before its resolution, and later ones of other names.
-    pub(super) permitted: PermittedUpTo,
+    pub(super) permitted: SurvivedEvictionCount,
     refresh_from: Timestamp,
     pub(super) fresh_until: Timestamp,
     /// Until when it may be described as stale.
@@ -54,22 +54,22 @@ struct ConfirmedResolution {
     /// The head that confirmed it, if any.
     at: Option<HeadId>,
     /// What a CCIP-Read gateway supplied. No head confirms that, but a resolution of this process does for a while.
-    gateway: Gateway,
+    gateway: OffchainScope,
     /// Whether it was resolved by this process.
     is_own: bool,
 }
 
 impl ConfirmedResolution {
-    fn standing(&self, heads: &HeadLog, limits: ConfirmationLimits, now: Timestamp) -> Result<(), Refusal> {
+    fn check_standing(&self, heads: &HeadLog, limits: HeadConfirmationLimits, now: Timestamp) -> Result<(), Refusal> {
         self.gateway_standing(now)?;
         match self.gateway {
-            Gateway::Records => heads.check_age(limits, now),
-            Gateway::Nothing | Gateway::Payments => heads.standing(self.at, limits, now),
+            OffchainScope::Records => heads.check_age(limits, now),
+            OffchainScope::Nothing | OffchainScope::Payments => heads.check_confirmation(self.at, limits, now),
         }
     }
 
     fn gateway_standing(&self, now: Timestamp) -> Result<(), Refusal> {
-        let stands = self.gateway == Gateway::Nothing || self.is_own && self.age(now) <= OFF_CHAIN_CONFIRMED;
+        let stands = self.gateway == OffchainScope::Nothing || self.is_own && self.age(now) <= OFF_CHAIN_CONFIRMED;
         if stands { Ok(()) } else { Err(Refusal::Unconfirmed) }
     }
 
@@ -80,7 +80,7 @@ impl ConfirmedResolution {
 
 /// What a hot name waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Awaited {
+pub(crate) enum ConfirmationNeed {
     /// A reading at the newest head.
     Reading,
     /// Another resolution, because a CCIP-Read gateway supplies the records.
@@ -88,39 +88,44 @@ pub(crate) enum Awaited {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Serving {
+pub(super) enum ServingMode {
     /// As an answer, which may open a gate.
     Answer,
     /// As a description of what was true a moment ago.
     Stale,
 }
 
-impl Entry {
+impl CachedVerdict {
     /// Creates an entry for the result of a resolution that started at `began`, confirmed at the head `at`.
     /// `failures_before` is the number of consecutive failures before it.
-    pub(super) fn new(found: &Finished, failures_before: u32, began: Began, at: Option<HeadId>) -> Self {
+    pub(super) fn new(
+        found: &FinishedResolution,
+        failures_before: u32,
+        began: ResolutionStart,
+        at: Option<HeadId>,
+    ) -> Self {
         let verdict = found.resolution.verdict();
         let state = verdict.state;
         let fresh_until = verdict.freshness.fresh_until;
         let fresh = fresh_for(state, failures_before);
         let card = found.resolution.card();
-        let content = found.content.as_ref().map_or(0, |content| content.bytes(card));
+        let content = found.content.as_ref().map_or(0, |content| content.extra_bytes(card));
         let confirmed = ConfirmedResolution {
-            resolution: found.resolution.from_cache(),
+            resolution: found.resolution.marked_as_cached(),
             at,
-            gateway: found.resolution.at_newest().map_or(Gateway::Nothing, |latest| latest.gateway()),
+            gateway: found.resolution.newest_state().map_or(OffchainScope::Nothing, |latest| latest.offchain_scope()),
             is_own: found.reads_chain,
         };
         Self {
             confirmed: RwLock::new(confirmed),
             content: found.content.clone(),
             permitted: began.evictions.into(),
-            refresh_from: before(fresh_until, fresh.saturating_sub(refresh_after(fresh))),
+            refresh_from: time_before(fresh_until, fresh.saturating_sub(refresh_after(fresh))),
             fresh_until,
-            stale_until: after(fresh_until, STALE_FOR),
+            stale_until: time_after(fresh_until, STALE_FOR),
             asked: AtomicU32::new(0),
             asked_before: 0,
-            failures: if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 },
+            failures: if state == TrustState::Indeterminate { failures_before.saturating_add(1) } else { 0 },
             bytes: weight(&found.resolution) + content,
         }
     }
@@ -134,21 +139,26 @@ impl Entry {
     }
 
     /// The resolution, with its standing at `now`.
-    pub(super) fn served(&self, heads: &HeadLog, limits: ConfirmationLimits, now: Timestamp) -> Resolution {
+    pub(super) fn resolution_with_standing(
+        &self,
+        heads: &HeadLog,
+        limits: HeadConfirmationLimits,
+        now: Timestamp,
+    ) -> Resolution {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
-        confirmed.resolution.clone().with_standing(confirmed.standing(heads, limits, now))
+        confirmed.resolution.clone().with_standing(confirmed.check_standing(heads, limits, now))
     }
 
     /// Compares the entry with a reading and returns whether the reading contradicts it. An equal reading confirms it
     /// at the head `at`, if there is one. A reading that is older than the last one is ignored.
-    pub(super) fn is_contradicted(&self, found: &AtHead, at: Option<HeadId>, block: u64) -> bool {
+    pub(super) fn compare_and_confirm(&self, found: &NameHeadState, at: Option<HeadId>, block: u64) -> bool {
         let mut confirmed = self.confirmed.write().unwrap_or_else(PoisonError::into_inner);
         if at.is_some() && confirmed.at > at {
             return false;
         }
         let is_same = confirms(found, &confirmed.resolution);
-        if is_same && confirmed.gateway == Gateway::Nothing {
-            confirmed.resolution = confirmed.resolution.with_confirmation(Confirmed::Head(block));
+        if is_same && confirmed.gateway == OffchainScope::Nothing {
+            confirmed.resolution = confirmed.resolution.with_confirmation(VerdictConfirmation::Head(block));
         }
         if is_same {
             confirmed.at = at;
@@ -157,9 +167,9 @@ impl Entry {
     }
 
     /// The head that last confirmed it, if its resolution and `later` read the same.
-    pub(super) fn confirmed_for(&self, later: &Resolution) -> Option<HeadId> {
+    pub(super) fn confirming_head_for(&self, later: &Resolution) -> Option<HeadId> {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
-        let (before, later) = (confirmed.resolution.at_newest()?, later.at_newest()?);
+        let (before, later) = (confirmed.resolution.newest_state()?, later.newest_state()?);
         confirmed.at.filter(|_| before == later)
     }
 
@@ -171,23 +181,25 @@ impl Entry {
     /// What the entry needs to stay confirmed; `None` if it needs nothing now. Records from a CCIP-Read gateway need
     /// another resolution, if the last one is [`OFF_CHAIN_INTERVAL`] old or was not made by this process. Records on
     /// chain need a reading, unless the head `newest` has already confirmed the entry.
-    pub(super) fn awaits(&self, newest: HeadId, now: Timestamp) -> Option<Awaited> {
+    pub(super) fn confirmation_need(&self, newest: HeadId, now: Timestamp) -> Option<ConfirmationNeed> {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
         let is_due = !confirmed.is_own || confirmed.age(now) >= OFF_CHAIN_INTERVAL;
         match confirmed.gateway {
-            Gateway::Records | Gateway::Payments if is_due => Some(Awaited::Run),
-            Gateway::Nothing | Gateway::Payments if confirmed.at != Some(newest) => Some(Awaited::Reading),
+            OffchainScope::Records | OffchainScope::Payments if is_due => Some(ConfirmationNeed::Run),
+            OffchainScope::Nothing | OffchainScope::Payments if confirmed.at != Some(newest) => {
+                Some(ConfirmationNeed::Reading)
+            }
             _ => None,
         }
     }
 
     /// Whether it is young enough to be served in this way at `now`.
-    pub(super) fn is_young(&self, now: Timestamp, how: Serving) -> bool {
+    pub(super) fn is_young(&self, now: Timestamp, how: ServingMode) -> bool {
         match how {
-            Serving::Answer => {
+            ServingMode::Answer => {
                 now < self.fresh_until || (clresolve_core::mutant!("stale-opens-the-gate") && now < self.stale_until)
             }
-            Serving::Stale => now < self.stale_until,
+            ServingMode::Stale => now < self.stale_until,
         }
     }
 
@@ -197,30 +209,30 @@ impl Entry {
     }
 
     /// Counts an answer. Concurrent answers may count as one: an exact count would cost each answer too much.
-    pub(super) fn was_asked(&self) {
+    pub(super) fn count_request(&self) {
         self.asked.store(self.asked.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
     }
 
-    pub(super) fn demand(&self) -> u32 {
+    pub(super) fn request_count(&self) -> u32 {
         self.asked.load(Ordering::Relaxed).saturating_add(self.asked_before)
     }
 }
 
-fn after(moment: Timestamp, time: Duration) -> Timestamp {
+fn time_after(moment: Timestamp, time: Duration) -> Timestamp {
     SignedDuration::try_from(time).ok().and_then(|time| moment.checked_add(time).ok()).unwrap_or(moment)
 }
 
-fn before(moment: Timestamp, time: Duration) -> Timestamp {
+fn time_before(moment: Timestamp, time: Duration) -> Timestamp {
     SignedDuration::try_from(time).ok().and_then(|time| moment.checked_sub(time).ok()).unwrap_or(moment)
 }
 
 /// The result of a resolution.
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub struct FinishedResolution {
     /// Its answer.
     pub resolution: Resolution,
     /// The proven content, if a refresh may reuse it.
-    pub content: Option<Arc<ProvenContent>>,
+    pub content: Option<Arc<ReusableContent>>,
     /// Whether the name was evicted during the resolution; a new one would take that into account.
     pub is_overtaken: bool,
     /// Whether this process read the chain. Then the head at the start of the resolution confirms the result.
@@ -231,7 +243,7 @@ pub struct Finished {
     pub is_after_change: bool,
 }
 
-impl From<Resolution> for Finished {
+impl From<Resolution> for FinishedResolution {
     fn from(resolution: Resolution) -> Self {
         Self {
             resolution,
@@ -245,9 +257,9 @@ impl From<Resolution> for Finished {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Began {
+pub(crate) struct ResolutionStart {
     /// The evictions before it.
-    pub(super) evictions: Mark,
+    pub(super) evictions: EvictionCount,
     /// The head at that time, if any.
     pub(super) head: Option<HeadId>,
     /// Identifies the resolution.
@@ -259,8 +271,8 @@ pub(super) fn weight(resolution: &Resolution) -> usize {
     let json = resolution.json();
     let values = json.iter().filter(|byte| **byte == b',').count();
     let verdict = (json.len() * MEMORY_PER_JSON_BYTE).max(json.len() + values * MEMORY_PER_JSON_VALUE);
-    let payment = resolution.payment().map_or(0, Published::bytes);
-    let read = resolution.at_newest().map(|latest| serde_json::to_vec(&latest.answer).unwrap_or_default().len());
+    let payment = resolution.payment().map_or(0, PublishedPayments::estimated_bytes);
+    let read = resolution.newest_state().map(|latest| serde_json::to_vec(&latest.answer).unwrap_or_default().len());
     let read = read.unwrap_or_default() * MEMORY_PER_JSON_BYTE;
     ENTRY_BYTES + verdict + json.len() + resolution.card().map_or(0, Bytes::len) + payment + read
 }

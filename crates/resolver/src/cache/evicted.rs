@@ -17,50 +17,55 @@ const MAX_NAMES: usize = 65_536;
 
 /// Number of evictions at the start of a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Mark(u64);
+pub(super) struct EvictionCount(u64);
 
 /// Number of evictions that an answer is known to survive. Its name is looked up once per eviction, not once per hit.
-pub(super) struct PermittedUpTo(AtomicU64);
+pub(super) struct SurvivedEvictionCount(AtomicU64);
 
-impl From<Mark> for PermittedUpTo {
-    fn from(Mark(began): Mark) -> Self {
+impl From<EvictionCount> for SurvivedEvictionCount {
+    fn from(EvictionCount(began): EvictionCount) -> Self {
         Self(began.into())
     }
 }
 
 #[derive(Default)]
-pub(super) struct Evicted {
+pub(super) struct EvictionLog {
     /// Number of evictions. A lookup takes no lock if there was no eviction since.
     count: AtomicU64,
-    names: RwLock<Names>,
+    names: RwLock<EvictedNames>,
 }
 
 #[derive(Default)]
-struct Names {
-    latest: HashMap<EnsName, (Mark, Timestamp)>,
+struct EvictedNames {
+    latest: HashMap<EnsName, (EvictionCount, Timestamp)>,
     /// In the order of the evictions. A name that was evicted twice is listed twice.
-    order: VecDeque<(Mark, EnsName)>,
+    order: VecDeque<(EvictionCount, EnsName)>,
     /// The latest of the evictions that were forgotten.
-    forgotten: Option<(Mark, Timestamp)>,
+    forgotten: Option<(EvictionCount, Timestamp)>,
 }
 
-impl Evicted {
+impl EvictionLog {
     /// Refuses answers about `name` that were requested before `now`.
-    pub(super) fn record(&self, name: &EnsName, now: Timestamp) {
-        self.record_in(&mut self.names_mut(), name, now);
+    pub(super) fn record_eviction(&self, name: &EnsName, now: Timestamp) {
+        self.insert_eviction(&mut self.names_mut(), name, now);
     }
 
     /// Evicts `name` because of the result of a resolution that started at `began`. Returns the mark with which that
     /// result survives this eviction. If `name` was evicted after `began`, the result itself is outdated: evicts
     /// nothing and returns `None`.
-    pub(super) fn record_by(&self, name: &EnsName, began: Mark, now: Timestamp) -> Option<Mark> {
+    pub(super) fn record_eviction_by(
+        &self,
+        name: &EnsName,
+        began: EvictionCount,
+        now: Timestamp,
+    ) -> Option<EvictionCount> {
         let mut names = self.names_mut();
-        let stands = names.latest(name).is_none_or(|(mark, _)| mark <= began);
-        stands.then(|| self.record_in(&mut names, name, now))
+        let stands = names.latest_eviction(name).is_none_or(|(mark, _)| mark <= began);
+        stands.then(|| self.insert_eviction(&mut names, name, now))
     }
 
-    fn record_in(&self, names: &mut Names, name: &EnsName, now: Timestamp) -> Mark {
-        let mark = Mark(self.count.load(Ordering::Relaxed) + 1);
+    fn insert_eviction(&self, names: &mut EvictedNames, name: &EnsName, now: Timestamp) -> EvictionCount {
+        let mark = EvictionCount(self.count.load(Ordering::Relaxed) + 1);
         let at = names.latest.get(name).map_or(now, |(_, before)| now.max(*before));
         names.latest.insert(name.clone(), (mark, at));
         names.order.push_back((mark, name.clone()));
@@ -73,22 +78,22 @@ impl Evicted {
         mark
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        Mark(self.count.load(Ordering::Acquire))
+    pub(super) fn eviction_count(&self) -> EvictionCount {
+        EvictionCount(self.count.load(Ordering::Acquire))
     }
 
     /// Whether an answer about `name` that was requested at `began` may be used.
-    pub(super) fn permits(&self, name: &EnsName, began: Mark) -> bool {
-        if self.mark() <= began || clresolve_core::mutant!("evictions-are-ignored") {
+    pub(super) fn permits(&self, name: &EnsName, began: EvictionCount) -> bool {
+        if self.eviction_count() <= began || clresolve_core::mutant!("evictions-are-ignored") {
             return true;
         }
-        self.latest(name).is_none_or(|(mark, _)| mark <= began)
+        self.latest_eviction(name).is_none_or(|(mark, _)| mark <= began)
     }
 
-    /// As [`Evicted::permits`], for an answer that is checked repeatedly.
-    pub(super) fn permits_still(&self, name: &EnsName, permitted: &PermittedUpTo) -> bool {
+    /// As [`EvictionLog::permits`], for an answer that is checked repeatedly.
+    pub(super) fn permits_still(&self, name: &EnsName, permitted: &SurvivedEvictionCount) -> bool {
         // Before the lookup of the name, so that an eviction in between is found by the next check.
-        let (now, began) = (self.mark(), Mark(permitted.0.load(Ordering::Relaxed)));
+        let (now, began) = (self.eviction_count(), EvictionCount(permitted.0.load(Ordering::Relaxed)));
         let is_permitted = self.permits(name, began);
         if is_permitted && began < now {
             permitted.0.fetch_max(now.0, Ordering::Relaxed);
@@ -97,21 +102,21 @@ impl Evicted {
     }
 
     /// When `name` was last evicted, if that is remembered.
-    pub(super) fn at(&self, name: &EnsName) -> Option<Timestamp> {
-        self.latest(name).map(|(_, at)| at)
+    pub(super) fn evicted_at(&self, name: &EnsName) -> Option<Timestamp> {
+        self.latest_eviction(name).map(|(_, at)| at)
     }
 
-    fn latest(&self, name: &EnsName) -> Option<(Mark, Timestamp)> {
-        self.names.read().unwrap_or_else(PoisonError::into_inner).latest(name)
+    fn latest_eviction(&self, name: &EnsName) -> Option<(EvictionCount, Timestamp)> {
+        self.names.read().unwrap_or_else(PoisonError::into_inner).latest_eviction(name)
     }
 
-    fn names_mut(&self) -> RwLockWriteGuard<'_, Names> {
+    fn names_mut(&self) -> RwLockWriteGuard<'_, EvictedNames> {
         self.names.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Names {
-    fn latest(&self, name: &EnsName) -> Option<(Mark, Timestamp)> {
+impl EvictedNames {
+    fn latest_eviction(&self, name: &EnsName) -> Option<(EvictionCount, Timestamp)> {
         self.latest.get(name).copied().or(self.forgotten)
     }
 
@@ -136,47 +141,51 @@ mod tests {
 
     #[test]
     fn what_was_asked_before_an_eviction_is_refused_for_that_name_alone() {
-        let evicted = Evicted::default();
-        let before = evicted.mark();
-        evicted.record(&name("a.eth"), START);
+        let evicted = EvictionLog::default();
+        let before = evicted.eviction_count();
+        evicted.record_eviction(&name("a.eth"), START);
         assert!(!evicted.permits(&name("a.eth"), before));
         assert!(evicted.permits(&name("b.eth"), before));
-        assert!(evicted.permits(&name("a.eth"), evicted.mark()));
-        assert_eq!((evicted.at(&name("a.eth")), evicted.at(&name("b.eth"))), (Some(START), None));
+        assert!(evicted.permits(&name("a.eth"), evicted.eviction_count()));
+        assert_eq!((evicted.evicted_at(&name("a.eth")), evicted.evicted_at(&name("b.eth"))), (Some(START), None));
     }
 
     /// Otherwise, after one eviction of any name, every hit would wait for a lock.
     #[test]
     fn answer_is_checked_once_after_eviction_of_another_name() {
-        let evicted = Evicted::default();
-        let permitted = PermittedUpTo::from(evicted.mark());
-        evicted.record(&name("b.eth"), START);
+        let evicted = EvictionLog::default();
+        let permitted = SurvivedEvictionCount::from(evicted.eviction_count());
+        evicted.record_eviction(&name("b.eth"), START);
         assert!(evicted.permits_still(&name("a.eth"), &permitted));
-        assert_eq!(Mark(permitted.0.load(Ordering::Relaxed)), evicted.mark(), "no lock is taken until the next one");
-        evicted.record(&name("a.eth"), START);
+        assert_eq!(
+            EvictionCount(permitted.0.load(Ordering::Relaxed)),
+            evicted.eviction_count(),
+            "no lock is taken until the next one"
+        );
+        evicted.record_eviction(&name("a.eth"), START);
         assert!(!evicted.permits_still(&name("a.eth"), &permitted));
-        evicted.record(&name("b.eth"), START);
+        evicted.record_eviction(&name("b.eth"), START);
         assert!(!evicted.permits_still(&name("a.eth"), &permitted), "and for good");
     }
 
     #[test]
     fn what_evicts_a_name_stands_unless_it_was_overtaken() {
-        let evicted = Evicted::default();
-        let began = evicted.mark();
-        let after = evicted.record_by(&name("a.eth"), began, START).expect("nothing came between");
+        let evicted = EvictionLog::default();
+        let began = evicted.eviction_count();
+        let after = evicted.record_eviction_by(&name("a.eth"), began, START).expect("nothing came between");
         assert!(!evicted.permits(&name("a.eth"), began) && evicted.permits(&name("a.eth"), after));
-        assert_eq!(evicted.record_by(&name("a.eth"), began, START), None);
+        assert_eq!(evicted.record_eviction_by(&name("a.eth"), began, START), None);
     }
 
     #[test]
     fn a_forgotten_eviction_stands_for_all_names() {
-        let evicted = Evicted::default();
-        let before = evicted.mark();
+        let evicted = EvictionLog::default();
+        let before = evicted.eviction_count();
         for number in 0..=MAX_NAMES {
-            evicted.record(&name(&format!("a{number}.eth")), START + (number as i64).seconds());
+            evicted.record_eviction(&name(&format!("a{number}.eth")), START + (number as i64).seconds());
         }
         assert_eq!(evicted.names.read().unwrap().latest.len(), MAX_NAMES);
         assert!(!evicted.permits(&name("a0.eth"), before) && !evicted.permits(&name("other.eth"), before));
-        assert!(evicted.permits(&name("other.eth"), evicted.mark()));
+        assert!(evicted.permits(&name("other.eth"), evicted.eviction_count()));
     }
 }

@@ -13,36 +13,36 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::state::State;
-use clresolve_verdict::verdict::{Depth, Verdict};
+use clresolve_core::state::TrustState;
+use clresolve_verdict::verdict::{ResolutionDepth, Verdict};
 
 /// Maximum number of stored events, about 2 MiB with the longest names. A subscriber that was away for longer starts
 /// anew.
 const KEPT: usize = 4096;
 
 /// The events of one cache.
-pub struct Feed {
+pub struct NameEventFeed {
     /// Distinguishes its positions from those of another feed, such as that of an earlier process.
     id: u64,
-    log: Mutex<Log>,
+    log: Mutex<NameEventLog>,
     /// Number of followers of each name.
     followed: Mutex<BTreeMap<EnsName, usize>>,
     grown: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct Log {
+struct NameEventLog {
     count: u64,
     /// Whether there has been a follower. Until then no follower can resume, so nothing is stored.
     is_followed: bool,
     /// The latest events since then, newest last.
-    kept: VecDeque<Arc<Event>>,
+    kept: VecDeque<Arc<NameEvent>>,
 }
 
 /// An event about a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Event {
+pub enum NameEvent {
     /// A resolution had another result than the cached one, or there was none.
     Verdict(VerdictChange),
     /// Earlier answers are no longer used, because the name may have changed.
@@ -61,10 +61,10 @@ pub struct VerdictChange {
     name: EnsName,
     /// The profile's identifier.
     profile: String,
-    depth: Depth,
+    depth: ResolutionDepth,
     /// The previous state.
-    before: Option<State>,
-    state: State,
+    before: Option<TrustState>,
+    state: TrustState,
     /// The verdict's id.
     verdict: String,
     checked_at: Timestamp,
@@ -78,8 +78,8 @@ pub struct EventId {
 }
 
 /// Reads the events of some names.
-pub struct Follower {
-    feed: Arc<Feed>,
+pub struct NameEventReader {
+    feed: Arc<NameEventFeed>,
     names: BTreeSet<EnsName>,
     /// Number of events that were read or skipped.
     read: u64,
@@ -87,9 +87,9 @@ pub struct Follower {
 }
 
 /// The next event is no longer stored.
-struct FellBehind;
+struct FeedLagError;
 
-impl Default for Feed {
+impl Default for NameEventFeed {
     fn default() -> Self {
         Self {
             id: RandomState::new().hash_one(()),
@@ -100,8 +100,8 @@ impl Default for Feed {
     }
 }
 
-impl Feed {
-    pub(super) fn tell(&self, event: Event) {
+impl NameEventFeed {
+    pub(super) fn publish_event(&self, event: NameEvent) {
         let mut log = self.log();
         log.count += 1;
         if !log.is_followed {
@@ -116,25 +116,25 @@ impl Feed {
     }
 
     /// Follows names from now on.
-    pub fn follow(self: &Arc<Self>, names: BTreeSet<EnsName>) -> Follower {
+    pub fn follow(self: &Arc<Self>, names: BTreeSet<EnsName>) -> NameEventReader {
         let read = {
             let mut log = self.log();
             log.is_followed = true;
             log.count
         };
-        self.read_on(names, read)
+        self.follow_from(names, read)
     }
 
     /// Follows names from a position on. `None` if the position belongs to another feed, or if later events are no
     /// longer stored.
-    pub fn resume(self: &Arc<Self>, names: BTreeSet<EnsName>, place: &str) -> Option<Follower> {
+    pub fn resume(self: &Arc<Self>, names: BTreeSet<EnsName>, place: &str) -> Option<NameEventReader> {
         let place = EventId::parse(place).filter(|place| place.feed == self.id)?;
         let is_kept = {
             let mut log = self.log();
             log.is_followed = true;
-            place.count >= log.forgotten() && place.count <= log.count
+            place.count >= log.dropped_event_count() && place.count <= log.count
         };
-        is_kept.then(|| self.read_on(names, place.count))
+        is_kept.then(|| self.follow_from(names, place.count))
     }
 
     pub(crate) fn is_followed(&self) -> bool {
@@ -142,7 +142,7 @@ impl Feed {
     }
 
     /// The names with subscribers, at most `most` of them.
-    pub(crate) fn followed(&self, most: usize) -> Vec<EnsName> {
+    pub(crate) fn followed_names(&self, most: usize) -> Vec<EnsName> {
         self.followers().keys().take(most).cloned().collect()
     }
 
@@ -150,24 +150,24 @@ impl Feed {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read_on(self: &Arc<Self>, names: BTreeSet<EnsName>, read: u64) -> Follower {
+    fn follow_from(self: &Arc<Self>, names: BTreeSet<EnsName>, read: u64) -> NameEventReader {
         names.iter().for_each(|name| *self.followers().entry(name.clone()).or_default() += 1);
-        Follower { feed: Arc::clone(self), names, read, grown: self.grown.subscribe() }
+        NameEventReader { feed: Arc::clone(self), names, read, grown: self.grown.subscribe() }
     }
 
-    fn log(&self) -> MutexGuard<'_, Log> {
+    fn log(&self) -> MutexGuard<'_, NameEventLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Log {
+impl NameEventLog {
     /// Number of events that are no longer stored.
-    fn forgotten(&self) -> u64 {
+    fn dropped_event_count(&self) -> u64 {
         self.count - u64::try_from(self.kept.len()).unwrap_or(self.count)
     }
 }
 
-impl Drop for Follower {
+impl Drop for NameEventReader {
     fn drop(&mut self) {
         let mut followers = self.feed.followers();
         for name in &self.names {
@@ -180,17 +180,17 @@ impl Drop for Follower {
     }
 }
 
-impl Follower {
+impl NameEventReader {
     /// The current position.
-    pub fn place(&self) -> EventId {
+    pub fn position(&self) -> EventId {
         EventId { feed: self.feed.id, count: self.read }
     }
 
     /// Waits for the next event about its names and advances the position. `None` if it has fallen behind. Cancel safe.
-    pub async fn next(&mut self) -> Option<Arc<Event>> {
+    pub async fn next(&mut self) -> Option<Arc<NameEvent>> {
         loop {
             self.grown.mark_unchanged();
-            if let Some(event) = self.look().ok()? {
+            if let Some(event) = self.next_stored_event().ok()? {
                 return Some(event);
             }
             self.grown.changed().await.ok()?;
@@ -198,10 +198,10 @@ impl Follower {
     }
 
     /// The next stored event about its names, if there is one.
-    fn look(&mut self) -> Result<Option<Arc<Event>>, FellBehind> {
+    fn next_stored_event(&mut self) -> Result<Option<Arc<NameEvent>>, FeedLagError> {
         let log = self.feed.log();
-        let passed = self.read.checked_sub(log.forgotten()).ok_or(FellBehind)?;
-        for event in log.kept.iter().skip(usize::try_from(passed).map_err(|_| FellBehind)?) {
+        let passed = self.read.checked_sub(log.dropped_event_count()).ok_or(FeedLagError)?;
+        for event in log.kept.iter().skip(usize::try_from(passed).map_err(|_| FeedLagError)?) {
             self.read += 1;
             if self.names.contains(event.name()) {
                 return Ok(Some(Arc::clone(event)));
@@ -211,9 +211,9 @@ impl Follower {
     }
 }
 
-impl Event {
+impl NameEvent {
     /// The event for a verdict, compared with the previous one.
-    pub(super) fn decided(name: &EnsName, before: Option<&Verdict>, found: &Verdict) -> Self {
+    pub(super) fn for_verdict(name: &EnsName, before: Option<&Verdict>, found: &Verdict) -> Self {
         Self::Verdict(VerdictChange {
             name: name.clone(),
             profile: found.profile.id.clone(),
@@ -263,16 +263,16 @@ mod tests {
         names.iter().map(|name| EnsName::parse(name).expect("a name")).collect()
     }
 
-    fn eviction(name: &str) -> Event {
-        Event::Eviction { name: EnsName::parse(name).expect("a name"), at: Timestamp::UNIX_EPOCH }
+    fn eviction(name: &str) -> NameEvent {
+        NameEvent::Eviction { name: EnsName::parse(name).expect("a name"), at: Timestamp::UNIX_EPOCH }
     }
 
     /// The available events, and whether the follower has ended.
-    fn read(follower: &mut Follower) -> (Vec<Event>, bool) {
+    fn read(follower: &mut NameEventReader) -> (Vec<NameEvent>, bool) {
         let mut seen = Vec::new();
         loop {
             match follower.next().now_or_never() {
-                Some(Some(event)) => seen.push(Event::clone(&event)),
+                Some(Some(event)) => seen.push(NameEvent::clone(&event)),
                 Some(None) => return (seen, true),
                 None => return (seen, false),
             }
@@ -281,13 +281,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_follower_sees_what_happens_to_its_names_from_its_place_on() {
-        let feed = Arc::new(Feed::default());
-        feed.tell(eviction("a.eth"));
+        let feed = Arc::new(NameEventFeed::default());
+        feed.publish_event(eviction("a.eth"));
         let mut follower = feed.follow(names(&["a.eth", "b.eth"]));
         assert_eq!(read(&mut follower), (vec![], false), "what was before is no news");
-        let start = follower.place();
+        let start = follower.position();
         for name in ["c.eth", "b.eth", "a.eth"] {
-            feed.tell(eviction(name));
+            feed.publish_event(eviction(name));
         }
         assert_eq!(read(&mut follower), (vec![eviction("b.eth"), eviction("a.eth")], false));
         let mut again = feed.resume(names(&["c.eth"]), &start.to_string()).expect("a place of this feed");
@@ -296,45 +296,45 @@ mod tests {
 
     #[test]
     fn a_name_is_followed_until_the_last_follower_leaves() {
-        let feed = Arc::new(Feed::default());
+        let feed = Arc::new(NameEventFeed::default());
         let (first, second) = (feed.follow(names(&["a.eth"])), feed.follow(names(&["a.eth", "b.eth"])));
-        assert_eq!(feed.followed(2).len(), 2);
+        assert_eq!(feed.followed_names(2).len(), 2);
         drop(second);
-        assert_eq!(feed.followed(2), [EnsName::parse("a.eth").expect("a name")]);
+        assert_eq!(feed.followed_names(2), [EnsName::parse("a.eth").expect("a name")]);
         drop(first);
-        assert_eq!(feed.followed(2), []);
+        assert_eq!(feed.followed_names(2), []);
     }
 
     #[test]
     fn nothing_is_kept_until_somebody_follows() {
-        let feed = Arc::new(Feed::default());
-        feed.tell(eviction("a.eth"));
+        let feed = Arc::new(NameEventFeed::default());
+        feed.publish_event(eviction("a.eth"));
         assert_eq!(feed.log().kept.len(), 0);
         let _follower = feed.follow(names(&["a.eth"]));
-        feed.tell(eviction("a.eth"));
+        feed.publish_event(eviction("a.eth"));
         assert_eq!(feed.log().kept.len(), 1);
     }
 
     #[tokio::test]
     async fn who_waits_is_woken() {
-        let feed = Arc::new(Feed::default());
+        let feed = Arc::new(NameEventFeed::default());
         let mut follower = feed.follow(names(&["a.eth"]));
         let waiting = tokio::spawn(async move { follower.next().await });
         tokio::task::yield_now().await;
-        feed.tell(eviction("a.eth"));
+        feed.publish_event(eviction("a.eth"));
         assert_eq!(waiting.await.expect("no panic").as_deref(), Some(&eviction("a.eth")));
     }
 
     #[test]
     fn who_falls_behind_is_cut_off() {
-        let feed = Arc::new(Feed::default());
+        let feed = Arc::new(NameEventFeed::default());
         let mut slow = feed.follow(names(&["a.eth"]));
-        let start = slow.place().to_string();
+        let start = slow.position().to_string();
         for _ in 0..KEPT {
-            feed.tell(eviction("a.eth"));
+            feed.publish_event(eviction("a.eth"));
         }
         assert!(feed.resume(names(&["a.eth"]), &start).is_some(), "all is kept");
-        feed.tell(eviction("b.eth"));
+        feed.publish_event(eviction("b.eth"));
         assert_eq!(read(&mut slow), (vec![], true));
         assert!(feed.resume(names(&["a.eth"]), &start).is_none());
         assert_eq!(feed.log().kept.len(), KEPT);
@@ -342,10 +342,10 @@ mod tests {
 
     #[test]
     fn a_place_of_another_feed_is_none_of_this() {
-        let (feed, other) = (Arc::new(Feed::default()), Arc::new(Feed::default()));
-        let ours = feed.follow(BTreeSet::new()).place();
+        let (feed, other) = (Arc::new(NameEventFeed::default()), Arc::new(NameEventFeed::default()));
+        let ours = feed.follow(BTreeSet::new()).position();
         let ahead = EventId { count: ours.count + 1, ..ours };
-        let theirs = other.follow(BTreeSet::new()).place();
+        let theirs = other.follow(BTreeSet::new()).position();
         for place in [theirs.to_string(), ahead.to_string(), String::new(), "-".to_owned(), format!("{ours}x")] {
             assert!(feed.resume(BTreeSet::new(), &place).is_none(), "{place}");
         }

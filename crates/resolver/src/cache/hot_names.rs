@@ -15,21 +15,21 @@ const WINDOW: SignedDuration = SignedDuration::from_mins(5);
 
 /// The hot names, by their text.
 #[derive(Default)]
-pub(crate) struct HotNames {
-    names: RwLock<HashMap<String, Hot>>,
+pub(crate) struct HotNameSet {
+    names: RwLock<HashMap<String, HotNameUse>>,
     /// When expired names were last removed, in seconds of Unix time.
     pruned: AtomicI64,
 }
 
-struct Hot {
+struct HotNameUse {
     name: EnsName,
     /// When it was last requested, in seconds of Unix time.
     asked: AtomicI64,
 }
 
-impl HotNames {
+impl HotNameSet {
     /// Records a request for `name`, which is in normal form.
-    pub(crate) fn note(&self, name: &str, now: Timestamp) {
+    pub(crate) fn record_request(&self, name: &str, now: Timestamp) {
         if let Some(hot) = self.names.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return hot.asked.store(now.as_second(), Ordering::Relaxed);
         }
@@ -40,11 +40,11 @@ impl HotNames {
             names.retain(|_, hot| hot.is_recent(now));
         }
         if names.len() < MAX_NAMES || clresolve_core::mutant!("hot-names-unbounded") {
-            names.insert(name.to_owned(), Hot { name: parsed, asked: now.as_second().into() });
+            names.insert(name.to_owned(), HotNameUse { name: parsed, asked: now.as_second().into() });
         }
     }
 
-    pub(crate) fn has(&self, name: &EnsName, now: Timestamp) -> bool {
+    pub(crate) fn is_hot(&self, name: &EnsName, now: Timestamp) -> bool {
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
         names.get(name.as_str()).is_some_and(|hot| hot.is_recent(now))
     }
@@ -59,7 +59,7 @@ impl HotNames {
     }
 }
 
-impl Hot {
+impl HotNameUse {
     fn is_recent(&self, now: Timestamp) -> bool {
         now.as_second() - self.asked.load(Ordering::Relaxed) < WINDOW.as_secs()
     }
@@ -77,20 +77,20 @@ mod tests {
 
     #[test]
     fn name_is_hot_for_five_minutes_after_the_last_question() {
-        let hot = HotNames::default();
-        hot.note(name(1).as_str(), START);
-        hot.note(name(1).as_str(), START + SignedDuration::from_secs(200));
+        let hot = HotNameSet::default();
+        hot.record_request(name(1).as_str(), START);
+        hot.record_request(name(1).as_str(), START + SignedDuration::from_secs(200));
         assert_eq!(hot.names(START + SignedDuration::from_secs(499)), [name(1)]);
         assert_eq!(hot.names(START + SignedDuration::from_secs(500)), []);
     }
 
     #[test]
     fn names_are_bounded_and_give_way_after_the_window() {
-        let hot = HotNames::default();
-        (0..=MAX_NAMES).for_each(|number| hot.note(name(number).as_str(), START));
+        let hot = HotNameSet::default();
+        (0..=MAX_NAMES).for_each(|number| hot.record_request(name(number).as_str(), START));
         assert_eq!(hot.names(START).len(), MAX_NAMES);
         let later = START + WINDOW;
-        hot.note(name(MAX_NAMES).as_str(), later);
+        hot.record_request(name(MAX_NAMES).as_str(), later);
         assert_eq!(hot.names(later), [name(MAX_NAMES)]);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::verdict::ResolutionDepth;
 
 /// Everything that a verdict depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct CacheKey {
     /// The requested block.
     pub block: BlockSelector,
     /// How deep the resolution goes.
-    pub depth: Depth,
+    pub depth: ResolutionDepth,
     /// Digest of the profile in force, which includes its manifests.
     pub rules: Digest,
     /// Digest of the sources: chain, Universal Resolver, endpoints, proof requirement, gateways, source flags.

@@ -4,36 +4,36 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
 use clresolve_core::name::EnsName;
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_ipfs::ContentId;
-use clresolve_verdict::verdict::{Depth, Verdict};
+use clresolve_verdict::verdict::{ResolutionDepth, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{CacheKey, ContentCache, Entries, Entry, Serving, VerdictCache};
+use super::{CacheKey, CachedVerdict, CachedVerdictPool, ContentCache, ServingMode, VerdictCache};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct PoolSize {
+pub(crate) struct CachePoolSize {
     entries: u64,
     /// As weighed by the pool. Small verdicts count with their share of it.
     bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct PoolSizes {
-    trusted: PoolSize,
-    untrusted: PoolSize,
-    failures: PoolSize,
+pub(crate) struct VerdictPoolSizes {
+    trusted: CachePoolSize,
+    untrusted: CachePoolSize,
+    failures: CachePoolSize,
 }
 
 /// A cached verdict on a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Held {
-    state: State,
+pub struct CachedVerdictDocument {
+    state: TrustState,
     /// The verdict's ID.
     verdict: String,
     block: String,
-    depth: Depth,
+    depth: ResolutionDepth,
     /// The profile's identifier.
     profile: String,
     checked_at: Timestamp,
@@ -42,19 +42,19 @@ pub struct Held {
     answers: bool,
 }
 
-impl PoolSize {
-    async fn of(pool: &Entries) -> Self {
+impl CachePoolSize {
+    async fn measure(pool: &CachedVerdictPool) -> Self {
         pool.run_pending_tasks().await;
         Self { entries: pool.entry_count(), bytes: pool.weighted_size() }
     }
 }
 
 impl VerdictCache {
-    pub(crate) async fn sizes(&self) -> PoolSizes {
-        PoolSizes {
-            trusted: PoolSize::of(&self.trusted).await,
-            untrusted: PoolSize::of(&self.untrusted).await,
-            failures: PoolSize::of(&self.failures).await,
+    pub(crate) async fn sizes(&self) -> VerdictPoolSizes {
+        VerdictPoolSizes {
+            trusted: CachePoolSize::measure(&self.trusted).await,
+            untrusted: CachePoolSize::measure(&self.untrusted).await,
+            failures: CachePoolSize::measure(&self.failures).await,
         }
     }
 
@@ -65,15 +65,15 @@ impl VerdictCache {
     }
 
     /// The names with a resolution in progress.
-    pub(crate) fn under_way(&self) -> BTreeSet<EnsName> {
+    pub(crate) fn names_in_progress(&self) -> BTreeSet<EnsName> {
         let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.keys().map(|key| key.name.clone()).collect()
     }
 
     /// Every cached verdict on `name`.
-    pub(crate) fn held_about(&self, name: &EnsName, now: Timestamp) -> Vec<Held> {
+    pub(crate) fn cached_verdicts_about(&self, name: &EnsName, now: Timestamp) -> Vec<CachedVerdictDocument> {
         let of_name = self.entries().filter(|(key, _)| key.name == *name);
-        of_name.map(|(key, entry)| self.described(&key, &entry, now)).collect()
+        of_name.map(|(key, entry)| self.describe_entry(&key, &entry, now)).collect()
     }
 
     /// Removes the verdicts on these names, with the content that earlier resolutions proved.
@@ -87,13 +87,13 @@ impl VerdictCache {
         }
     }
 
-    fn entries(&self) -> impl Iterator<Item = (Arc<CacheKey>, Arc<Entry>)> {
+    fn entries(&self) -> impl Iterator<Item = (Arc<CacheKey>, Arc<CachedVerdict>)> {
         self.trusted.iter().chain(self.untrusted.iter()).chain(self.failures.iter())
     }
 
-    fn described(&self, key: &CacheKey, entry: &Entry, now: Timestamp) -> Held {
+    fn describe_entry(&self, key: &CacheKey, entry: &CachedVerdict, now: Timestamp) -> CachedVerdictDocument {
         let verdict = entry.verdict();
-        Held {
+        CachedVerdictDocument {
             state: verdict.state,
             verdict: verdict.id.clone(),
             block: key.block.to_string(),
@@ -101,15 +101,15 @@ impl VerdictCache {
             profile: verdict.profile.id.clone(),
             checked_at: verdict.freshness.checked_at,
             fresh_until: verdict.freshness.fresh_until,
-            answers: self.servable(key, entry, now, Serving::Answer),
+            answers: self.is_servable(key, entry, now, ServingMode::Answer),
         }
     }
 }
 
 impl ContentCache {
-    pub(crate) async fn size(&self) -> PoolSize {
+    pub(crate) async fn size(&self) -> CachePoolSize {
         self.0.run_pending_tasks().await;
-        PoolSize { entries: self.0.entry_count(), bytes: self.0.weighted_size() }
+        CachePoolSize { entries: self.0.entry_count(), bytes: self.0.weighted_size() }
     }
 
     pub(crate) fn clear(&self) {

@@ -6,17 +6,17 @@ use jiff::{SignedDuration, Timestamp};
 
 use clresolve_core::freshness::{HTTPS_AGE, TRUSTED_FRESH};
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Answer, Holder, Reading};
-use clresolve_verdict::build::{Run, records_digest};
-use clresolve_verdict::evidence::{IpfsOutcome, ProvenBy, SchemaAnswers, SchemaEvidence, Source};
+use clresolve_core::reading::{EnsAnswer, NameHolder, NameReading};
+use clresolve_verdict::build::{ResolutionRun, records_digest};
+use clresolve_verdict::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, SchemaEvidence, SchemaResponses};
 
 /// Content that is valid while the records on chain are unchanged, and for at most [`HTTPS_AGE`].
 #[derive(Clone, Debug)]
-pub struct ProvenContent {
-    named_by: NamedBy,
+pub struct ReusableContent {
+    named_by: RecordFingerprint,
     /// When the content was fetched. Reuse by a refresh does not change this time.
     fetched_at: Timestamp,
-    https: Source,
+    https: HttpsOutcome,
     ipfs: IpfsOutcome,
     mirror: IpfsOutcome,
     schemas: Option<SchemaEvidence<Bytes>>,
@@ -24,18 +24,18 @@ pub struct ProvenContent {
 
 /// The records on chain when the content was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NamedBy {
+struct RecordFingerprint {
     resolver: Address,
     wildcard: Option<EnsName>,
     offchain: bool,
     records: String,
-    holder: Holder,
+    holder: NameHolder,
     expiry: Option<Timestamp>,
 }
 
-impl NamedBy {
-    fn of(reading: &Reading) -> Option<Self> {
-        let Answer::Records(found) = &reading.answer else { return None };
+impl RecordFingerprint {
+    fn from_reading(reading: &NameReading) -> Option<Self> {
+        let EnsAnswer::Records(found) = &reading.answer else { return None };
         Some(Self {
             resolver: found.resolver,
             wildcard: found.wildcard.clone(),
@@ -47,40 +47,40 @@ impl NamedBy {
     }
 }
 
-impl ProvenContent {
+impl ReusableContent {
     /// The content of a resolution, if every queried source returned all of it. Missing content must be requested
     /// again.
-    pub fn of(run: &Run) -> Option<Self> {
+    pub fn from_run(run: &ResolutionRun) -> Option<Self> {
         let evidence = &run.evidence;
         let schemas_are_whole = evidence.schemas.as_ref().is_none_or(|schemas| {
             [&schemas.request, &schemas.receipt]
                 .into_iter()
                 .all(|bound| bound.canonical.is_ok() && bound.mirror.as_ref().is_none_or(Result::is_ok))
         });
-        if !matches!(evidence.https, Source::NotAsked | Source::Body { .. }) || !schemas_are_whole {
+        if !matches!(evidence.https, HttpsOutcome::NotAsked | HttpsOutcome::Body { .. }) || !schemas_are_whole {
             return None;
         }
         let card = evidence.card_bytes()?;
         Some(Self {
-            named_by: NamedBy::of(evidence.reading.as_ref().ok()?)?,
+            named_by: RecordFingerprint::from_reading(evidence.reading.as_ref().ok()?)?,
             fetched_at: run.content_fetched_at.unwrap_or(evidence.now),
             https: match evidence.https.clone() {
-                Source::Body { bytes, url } => Source::Body { bytes: held_once(bytes, card), url },
+                HttpsOutcome::Body { bytes, url } => HttpsOutcome::Body { bytes: share_equal_bytes(bytes, card), url },
                 other => other,
             },
-            ipfs: again(&evidence.ipfs, card)?,
-            mirror: again(&evidence.mirror, card)?,
-            schemas: evidence.schemas.as_ref().map(SchemaEvidence::bytes),
+            ipfs: outcome_for_reuse(&evidence.ipfs, card)?,
+            mirror: outcome_for_reuse(&evidence.mirror, card)?,
+            schemas: evidence.schemas.as_ref().map(SchemaEvidence::reduce_to_bytes),
         })
     }
 
     /// Whether a resolution at `now` would fetch the same content. The records must be unchanged, and the verdict's
     /// lifetime must end before the content reaches [`HTTPS_AGE`], so that the host is queried again in time.
-    pub fn holds(&self, reading: &Reading, now: Timestamp) -> bool {
+    pub fn is_reusable_for(&self, reading: &NameReading, now: Timestamp) -> bool {
         let age = SignedDuration::try_from(HTTPS_AGE.saturating_sub(TRUSTED_FRESH)).unwrap_or_default();
         let is_young =
             now.duration_since(self.fetched_at) < age || clresolve_core::mutant!("https-is-never-compared-again");
-        let is_named = NamedBy::of(reading).is_some_and(|named_by| named_by == self.named_by);
+        let is_named = RecordFingerprint::from_reading(reading).is_some_and(|named_by| named_by == self.named_by);
         is_young && (is_named || clresolve_core::mutant!("content-of-other-records"))
     }
 
@@ -90,12 +90,12 @@ impl ProvenContent {
     }
 
     /// The document that the card's URL served.
-    pub const fn https_source(&self) -> &Source {
+    pub const fn https_source(&self) -> &HttpsOutcome {
         &self.https
     }
 
     /// The content at the name's CID, and at the CID of its mirror.
-    pub const fn walked(&self) -> (&IpfsOutcome, &IpfsOutcome) {
+    pub const fn ipfs_outcomes(&self) -> (&IpfsOutcome, &IpfsOutcome) {
         (&self.ipfs, &self.mirror)
     }
 
@@ -105,27 +105,29 @@ impl ProvenContent {
     }
 
     /// Number of bytes in addition to those of the card, which the resolution already holds.
-    pub fn bytes(&self, card: Option<&Bytes>) -> usize {
+    pub fn extra_bytes(&self, card: Option<&Bytes>) -> usize {
         let schemas = self.schemas.iter().flat_map(|schemas| [&schemas.request, &schemas.receipt]);
         let of_card = [self.https.bytes(), self.ipfs.bytes(), self.mirror.bytes()];
-        let held = schemas.flat_map(SchemaAnswers::served).chain(of_card.into_iter().flatten());
+        let held = schemas.flat_map(SchemaResponses::served_documents).chain(of_card.into_iter().flatten());
         held.filter(|bytes| card.is_none_or(|card| !is_same_memory(bytes, card))).map(Bytes::len).sum()
     }
 }
 
 /// The walk's result as a later resolution reports it. `None` if the content is missing.
-fn again(walked: &IpfsOutcome, card: &Bytes) -> Option<IpfsOutcome> {
+fn outcome_for_reuse(walked: &IpfsOutcome, card: &Bytes) -> Option<IpfsOutcome> {
     match walked {
         IpfsOutcome::NotAsked => Some(IpfsOutcome::NotAsked),
-        IpfsOutcome::Proven { bytes, .. } => {
-            Some(IpfsOutcome::Proven { bytes: held_once(bytes.clone(), card), by: ProvenBy::EarlierRun, blocks: 0 })
-        }
+        IpfsOutcome::Proven { bytes, .. } => Some(IpfsOutcome::Proven {
+            bytes: share_equal_bytes(bytes.clone(), card),
+            by: ContentProofSource::EarlierRun,
+            blocks: 0,
+        }),
         IpfsOutcome::Refuted(_) | IpfsOutcome::Unproven(_) => None,
     }
 }
 
 /// Returns the bytes of the card if they are equal, so that sources that agree share memory.
-fn held_once(bytes: Bytes, card: &Bytes) -> Bytes {
+fn share_equal_bytes(bytes: Bytes, card: &Bytes) -> Bytes {
     if bytes == *card { card.clone() } else { bytes }
 }
 
@@ -137,20 +139,24 @@ fn is_same_memory(one: &Bytes, other: &Bytes) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use clresolve_core::fetch::Cause;
-    use clresolve_verdict::sample::{evidence, good};
+    use clresolve_core::fetch::SourceUnavailableError;
+    use clresolve_verdict::sample::{evidence, good_card};
     use jiff::ToSpan as _;
 
     use super::*;
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn run() -> Run {
-        let card = Bytes::from(good().to_string());
-        Run { evidence: evidence(&good(), &card, START), milliseconds: BTreeMap::new(), content_fetched_at: None }
+    fn run() -> ResolutionRun {
+        let card = Bytes::from(good_card().to_string());
+        ResolutionRun {
+            evidence: evidence(&good_card(), &card, START),
+            milliseconds: BTreeMap::new(),
+            content_fetched_at: None,
+        }
     }
 
-    fn reading(change: impl FnOnce(&mut Reading)) -> Reading {
+    fn reading(change: impl FnOnce(&mut NameReading)) -> NameReading {
         let mut reading = run().evidence.reading.expect("it was read");
         change(&mut reading);
         reading
@@ -159,13 +165,13 @@ mod tests {
     #[test]
     fn content_is_used_again_for_less_than_an_hour_however_often_it_was() {
         let first = run();
-        let content = ProvenContent::of(&first).expect("it is whole");
-        let later = Run { content_fetched_at: Some(content.fetched_at()), ..run() };
-        let again = ProvenContent::of(&later).expect("it is whole");
+        let content = ReusableContent::from_run(&first).expect("it is whole");
+        let later = ResolutionRun { content_fetched_at: Some(content.fetched_at()), ..run() };
+        let again = ReusableContent::from_run(&later).expect("it is whole");
         for content in [content, again] {
-            assert!(content.holds(&reading(|_| ()), START + 3299.seconds()));
+            assert!(content.is_reusable_for(&reading(|_| ()), START + 3299.seconds()));
             assert!(
-                !content.holds(&reading(|_| ()), START + 3300.seconds()),
+                !content.is_reusable_for(&reading(|_| ()), START + 3300.seconds()),
                 "its host is due before the verdict ends"
             );
         }
@@ -173,37 +179,37 @@ mod tests {
 
     #[test]
     fn content_is_not_used_again_where_the_chain_says_something_else() {
-        let content = ProvenContent::of(&run()).expect("it is whole");
-        assert!(content.holds(&reading(|reading| reading.block.number += 1), START));
-        let changes: [fn(&mut Reading); 5] = [
-            |reading| reading.holder = Holder::Nobody,
+        let content = ReusableContent::from_run(&run()).expect("it is whole");
+        assert!(content.is_reusable_for(&reading(|reading| reading.block.number += 1), START));
+        let changes: [fn(&mut NameReading); 5] = [
+            |reading| reading.holder = NameHolder::Nobody,
             |reading| reading.expiry = Some(START),
-            |reading| reading.answer = Answer::Unregistered,
+            |reading| reading.answer = EnsAnswer::Unregistered,
             |reading| {
-                let Answer::Records(found) = &mut reading.answer else { panic!("it has records") };
+                let EnsAnswer::Records(found) = &mut reading.answer else { panic!("it has records") };
                 found.resolver = Address::ZERO;
             },
             |reading| {
-                let Answer::Records(found) = &mut reading.answer else { panic!("it has records") };
+                let EnsAnswer::Records(found) = &mut reading.answer else { panic!("it has records") };
                 found.records = std::iter::empty().collect();
             },
         ];
         for change in changes {
-            assert!(!content.holds(&reading(change), START));
+            assert!(!content.is_reusable_for(&reading(change), START));
         }
     }
 
     #[test]
     fn what_was_not_had_is_asked_for_again() {
-        let changes: [fn(&mut Run); 3] = [
-            |run| run.evidence.https = Source::Unavailable(Cause::Connect.into()),
+        let changes: [fn(&mut ResolutionRun); 3] = [
+            |run| run.evidence.https = HttpsOutcome::Unavailable(SourceUnavailableError::Connect.into()),
             |run| run.evidence.ipfs = IpfsOutcome::Unproven(Vec::new()),
             |run| run.evidence.mirror = IpfsOutcome::Unproven(Vec::new()),
         ];
         for change in changes {
             let mut run = run();
             change(&mut run);
-            assert!(ProvenContent::of(&run).is_none());
+            assert!(ReusableContent::from_run(&run).is_none());
         }
     }
 
@@ -211,10 +217,11 @@ mod tests {
     fn sources_that_agree_are_held_once() {
         let mut run = run();
         let card = run.evidence.card_bytes().expect("a card").clone();
-        let Source::Body { bytes, .. } = &mut run.evidence.https else { panic!("it was served") };
+        let HttpsOutcome::Body { bytes, .. } = &mut run.evidence.https else { panic!("it was served") };
         *bytes = Bytes::copy_from_slice(&card);
-        assert_eq!(ProvenContent::of(&run).expect("it is whole").bytes(Some(&card)), 0);
-        run.evidence.mirror = IpfsOutcome::Proven { bytes: vec![0; 1000].into(), by: ProvenBy::Gateway, blocks: 1 };
-        assert_eq!(ProvenContent::of(&run).expect("it is whole").bytes(Some(&card)), 1000);
+        assert_eq!(ReusableContent::from_run(&run).expect("it is whole").extra_bytes(Some(&card)), 0);
+        run.evidence.mirror =
+            IpfsOutcome::Proven { bytes: vec![0; 1000].into(), by: ContentProofSource::Gateway, blocks: 1 };
+        assert_eq!(ReusableContent::from_run(&run).expect("it is whole").extra_bytes(Some(&card)), 1000);
     }
 }

@@ -15,16 +15,16 @@ pub struct AdminConfig {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::testing::read;
+    use crate::config::testing::parse_over_defaults;
 
     #[test]
     fn the_operator_comes_through_a_socket_alone() {
-        assert_eq!(read("").expect("defaults").admin.socket, None);
-        assert_eq!(read("[admin]\nsocket = \"\"").expect("none").admin.socket, None);
-        let socket = read("[admin]\nsocket = \"/run/a.sock\"").expect("a path").admin.socket;
+        assert_eq!(parse_over_defaults("").expect("defaults").admin.socket, None);
+        assert_eq!(parse_over_defaults("[admin]\nsocket = \"\"").expect("none").admin.socket, None);
+        let socket = parse_over_defaults("[admin]\nsocket = \"/run/a.sock\"").expect("a path").admin.socket;
         assert_eq!(socket.map(|path| path.to_string()).as_deref(), Some("/run/a.sock"));
         for bad in ["127.0.0.1:8404", "unix:/run/a.sock", "a.sock", "/run/"] {
-            assert!(read(&format!("[admin]\nsocket = \"{bad}\"")).is_err(), "{bad}");
+            assert!(parse_over_defaults(&format!("[admin]\nsocket = \"{bad}\"")).is_err(), "{bad}");
         }
     }
 }

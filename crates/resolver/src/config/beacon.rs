@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use clresolve_core::world::{MAINNET_ID, SANDBOX_ID};
 use serde::{Deserialize, Serialize};
 
-use super::endpoint::BeaconEndpoint;
+use super::endpoint::BeaconEndpointConfig;
 use super::labels::{number_labels, replace_unnamed};
 use super::text;
 
@@ -18,7 +18,7 @@ pub struct BeaconConfig {
     #[serde(with = "text::or_empty")]
     pub checkpoint: Option<B256>,
     /// Beacon endpoints, in order of preference. Any honest one is enough.
-    pub endpoints: Vec<BeaconEndpoint>,
+    pub endpoints: Vec<BeaconEndpointConfig>,
     /// The file that keeps the verified state across restarts. An empty path means the default: beside the file of
     /// the memory.
     #[serde(with = "text::or_empty")]
@@ -57,10 +57,10 @@ impl BeaconNetwork {
 
 impl BeaconConfig {
     /// The endpoints, each with a unique label.
-    pub(super) fn labelled(&self) -> Vec<BeaconEndpoint> {
+    pub(super) fn labelled_endpoints(&self) -> Vec<BeaconEndpointConfig> {
         let mut endpoints = self.endpoints.clone();
         let labels = endpoints.iter_mut().map(|endpoint| &mut endpoint.label);
-        replace_unnamed(labels, BeaconEndpoint::UNNAMED, BeaconEndpoint::UNNAMED);
+        replace_unnamed(labels, BeaconEndpointConfig::UNNAMED, BeaconEndpointConfig::UNNAMED);
         number_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
         endpoints
     }

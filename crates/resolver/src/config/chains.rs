@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use clresolve_core::payment::CoinType;
-use clresolve_core::reading::GradeDemand;
+use clresolve_core::reading::ProofGradeDemand;
 use clresolve_core::world::MAINNET_ID as MAINNET;
 use clresolve_state::agent_registry::IDENTITY_REGISTRY;
 use serde::{Deserialize, Serialize};
 
-use super::demand::demanded;
-use super::endpoint::Endpoint;
+use super::demand::grade_demand_from;
+use super::endpoint::RpcEndpointConfig;
 use super::error::ConfigError;
-use super::labels::labelled;
-use super::payment::is_normal;
+use super::labels::label_endpoints;
+use super::payment::is_normalized_name;
 use super::text;
 use super::value::{ProofDemand, read_quorum};
 
 /// `[chains]`: by EIP-155 chain id.
-pub type Chains = BTreeMap<ChainId, RegistryChain>;
+pub type RegistryChainMap = BTreeMap<ChainId, RegistryChainConfig>;
 
 /// The id of an EVM chain, written as a number. It must be small enough to have a coin type (ENSIP-11), since x402
 /// names chains that way.
@@ -31,7 +31,7 @@ pub struct ChainId(u64);
 impl ChainId {
     /// Returns `None` if the id is too large for a coin type.
     pub fn new(id: u64) -> Option<Self> {
-        CoinType::of_chain(id).map(|_| Self(id))
+        CoinType::for_chain(id).map(|_| Self(id))
     }
 
     /// The id.
@@ -65,10 +65,10 @@ impl fmt::Display for ChainId {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[non_exhaustive]
-pub struct RegistryChain {
+pub struct RegistryChainConfig {
     /// RPC endpoints of that chain, in order of preference.
     #[serde(rename = "rpc")]
-    pub endpoints: Vec<Endpoint>,
+    pub endpoints: Vec<RpcEndpointConfig>,
     /// The grade of proof that the endpoints must provide. If unset, the same defaults apply as for the chain of names.
     #[serde(default, with = "text::optional")]
     pub proof: Option<ProofDemand>,
@@ -79,7 +79,7 @@ pub struct RegistryChain {
     #[serde(default, with = "text::optional")]
     pub max_head_age: Option<Duration>,
     /// The identity registry. The default is the one deployed by the authors of ERC-8004.
-    #[serde(default = "published", with = "text")]
+    #[serde(default = "published_registry_address", with = "text")]
     pub registry: Address,
     /// Agent ids in the registry, by name, if the operator knows them. For other names, the id comes from the
     /// registration file on the host of the card's URL.
@@ -87,13 +87,13 @@ pub struct RegistryChain {
     pub agents: BTreeMap<String, u64>,
 }
 
-const fn published() -> Address {
+const fn published_registry_address() -> Address {
     IDENTITY_REGISTRY
 }
 
-impl RegistryChain {
+impl RegistryChainConfig {
     /// The published registry, read through `endpoints`.
-    pub const fn new(endpoints: Vec<Endpoint>) -> Self {
+    pub const fn new(endpoints: Vec<RpcEndpointConfig>) -> Self {
         Self {
             endpoints,
             proof: None,
@@ -105,13 +105,14 @@ impl RegistryChain {
     }
 
     /// The demand that the endpoints must meet for an answer, as for
-    /// [`ChainConfig::demand`](super::ChainConfig::demand). State proofs are supported only for the chain of names.
+    /// [`EnsChainConfig::demand`](super::EnsChainConfig::demand). State proofs are supported only for the chain of
+    /// names.
     ///
     /// # Errors
     /// [`ConfigError::Conflict`].
-    pub fn demand(&self) -> Result<GradeDemand, ConfigError> {
-        match demanded(&self.endpoints, self.proof, self.quorum)? {
-            GradeDemand::StateProof(_) | GradeDemand::ConsensusProof(_) => Err(ConfigError::conflict(
+    pub fn demand(&self) -> Result<ProofGradeDemand, ConfigError> {
+        match grade_demand_from(&self.endpoints, self.proof, self.quorum)? {
+            ProofGradeDemand::StateProof(_) | ProofGradeDemand::ConsensusProof(_) => Err(ConfigError::conflict(
                 "proof",
                 "a registry is read by single-rpc or quorum; no state of this chain is proven",
             )),
@@ -119,19 +120,20 @@ impl RegistryChain {
         }
     }
 
-    /// Maximum age of the newest block of this chain, as for [`ChainConfig::head_age`](super::ChainConfig::head_age).
+    /// Maximum age of the newest block of this chain, as for
+    /// [`EnsChainConfig::head_age`](super::EnsChainConfig::head_age).
     pub fn head_age(&self, id: ChainId) -> Option<Duration> {
         self.max_head_age.or_else(|| five_slots(id.number()))
     }
 
     /// Gives each endpoint a unique label. The default label includes the chain: `rpc-8453-1`.
     pub(super) fn label(&mut self, id: ChainId) {
-        self.endpoints = labelled(&self.endpoints, &format!("{}-{id}", Endpoint::UNNAMED));
+        self.endpoints = label_endpoints(&self.endpoints, &format!("{}-{id}", RpcEndpointConfig::UNNAMED));
     }
 }
 
 /// Checks that each chain has endpoints that can meet its demand and a registry, and that the names are in normal form.
-pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
+pub(super) fn check_chains(chains: &RegistryChainMap) -> Result<(), ConfigError> {
     for (id, chain) in chains {
         let wrong =
             |key: &str, detail: String| Err(ConfigError::Conflict { key: format!("chains.{id}.{key}"), detail });
@@ -141,7 +143,7 @@ pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
         match chain.demand() {
             Err(ConfigError::Conflict { key, detail }) => return wrong(&key, detail),
             Err(other) => return Err(other),
-            Ok(GradeDemand::SingleRpc) if chain.endpoints.iter().all(|endpoint| !endpoint.own) => {
+            Ok(ProofGradeDemand::SingleRpc) if chain.endpoints.iter().all(|endpoint| !endpoint.own) => {
                 return wrong(
                     "rpc",
                     "a single third-party endpoint proves no payee: add operators, or set own = true".to_owned(),
@@ -152,7 +154,7 @@ pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
         if chain.registry.is_zero() {
             return wrong("registry", "expected the address of an ERC-8004 identity registry".to_owned());
         }
-        if let Some(name) = chain.agents.keys().find(|name| !is_normal(name)) {
+        if let Some(name) = chain.agents.keys().find(|name| !is_normalized_name(name)) {
             return wrong(&format!("agents.{name}"), "expected a name in normal form".to_owned());
         }
     }
@@ -177,8 +179,8 @@ pub(super) fn five_slots(chain_id: u64) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::testing::read;
-    use crate::config::{Config, Layer};
+    use crate::config::testing::parse_over_defaults;
+    use crate::config::{Config, ConfigLayer};
 
     const FULL: &str = r#"
 [chains.8453]
@@ -194,17 +196,17 @@ rpc = [{ url = "http://127.0.0.1:8545", own = true }]
 
     #[test]
     fn every_key_is_read_and_written() {
-        let config = read(FULL).unwrap();
+        let config = parse_over_defaults(FULL).unwrap();
         let base = &config.chains[&ChainId::new(8453).unwrap()];
-        assert_eq!(base.demand(), Ok(GradeDemand::Quorum(2)));
+        assert_eq!(base.demand(), Ok(ProofGradeDemand::Quorum(2)));
         assert_eq!(base.max_head_age, Some(Duration::from_secs(20)));
         assert_eq!(base.agents["summarizeagent.eth"], 22);
         let labels: Vec<&str> = base.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
         assert_eq!(labels, ["rpc-8453-1", "b"]);
         let mainnet = &config.chains[&ChainId::new(1).unwrap()];
-        assert_eq!((mainnet.demand(), mainnet.registry), (Ok(GradeDemand::SingleRpc), IDENTITY_REGISTRY));
-        let text = toml::to_string(&Layer::of(&config).unwrap()).unwrap();
-        assert_eq!(read(&text), Ok(config), "{text}");
+        assert_eq!((mainnet.demand(), mainnet.registry), (Ok(ProofGradeDemand::SingleRpc), IDENTITY_REGISTRY));
+        let text = toml::to_string(&ConfigLayer::from_config(&config).unwrap()).unwrap();
+        assert_eq!(parse_over_defaults(&text), Ok(config), "{text}");
         assert!(Config::default().chains.is_empty());
     }
 
@@ -229,14 +231,14 @@ rpc = [{ url = "http://127.0.0.1:8545", own = true }]
             ("0", two, "such as 8453"),
             ("2147483648", two, "such as 8453"),
         ] {
-            let error = read(&format!("[chains.{id}]\n{keys}")).expect_err(keys).to_string();
+            let error = parse_over_defaults(&format!("[chains.{id}]\n{keys}")).expect_err(keys).to_string();
             assert!(error.contains(expected), "{id} {keys}: {error}");
         }
     }
 
     #[test]
     fn an_error_holds_no_key_of_a_url() {
-        let error = read("[chains.8453]\nrpc = [\"ftp://a.example/SECRET\"]").unwrap_err().to_string();
+        let error = parse_over_defaults("[chains.8453]\nrpc = [\"ftp://a.example/SECRET\"]").unwrap_err().to_string();
         assert!(!error.contains("SECRET"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clresolve_payment::check::{CheckPolicy, EvidenceKind, FirstContact, SellerIdentity, WebOrigin};
+use clresolve_payment::check::{FirstContactPolicy, PayeeEvidenceKind, SellerCheckPolicy, SellerIdentity, WebOrigin};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Maximum number of origins with a pinned identity.
@@ -12,25 +12,25 @@ const MAX_ORIGINS: usize = 1024;
 /// accepted, or that the caller names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct CheckConfig {
+pub struct SellerCheckConfig {
     /// Kinds of evidence that prove a payee. History alone never does.
-    #[serde(deserialize_with = "kinds")]
-    pub accept: BTreeSet<EvidenceKind>,
+    #[serde(deserialize_with = "deserialize_evidence_kinds")]
+    pub accept: BTreeSet<PayeeEvidenceKind>,
     /// What happens at the first contact with an identity that only the seller names and that is proven in both
     /// directions.
-    pub first_contact: FirstContact,
+    pub first_contact: FirstContactPolicy,
     /// Whether the address of an off-chain name proves a payee. Only the gateway's signer vouches for it.
     pub offchain: bool,
     /// Pinned identities of sellers, by origin.
-    #[serde(deserialize_with = "identities")]
+    #[serde(deserialize_with = "deserialize_identities")]
     pub origins: PinnedIdentities,
 }
 
-impl Default for CheckConfig {
+impl Default for SellerCheckConfig {
     fn default() -> Self {
         Self {
-            accept: CheckPolicy::default().accept,
-            first_contact: FirstContact::default(),
+            accept: SellerCheckPolicy::default().accept,
+            first_contact: FirstContactPolicy::default(),
             offchain: false,
             origins: PinnedIdentities::new(),
         }
@@ -40,17 +40,17 @@ impl Default for CheckConfig {
 /// `[check.origins]`: the identity of the seller at an origin.
 type PinnedIdentities = BTreeMap<WebOrigin, SellerIdentity>;
 
-impl CheckConfig {
+impl SellerCheckConfig {
     /// The policy of checks.
-    pub fn policy(&self) -> CheckPolicy {
+    pub fn policy(&self) -> SellerCheckPolicy {
         let Self { accept, first_contact, offchain, .. } = self;
-        CheckPolicy { accept: accept.clone(), first_contact: *first_contact, offchain: *offchain }
+        SellerCheckPolicy { accept: accept.clone(), first_contact: *first_contact, offchain: *offchain }
     }
 }
 
-fn kinds<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<EvidenceKind>, D::Error> {
-    let kinds = BTreeSet::<EvidenceKind>::deserialize(d)?;
-    if kinds == BTreeSet::from([EvidenceKind::History]) {
+fn deserialize_evidence_kinds<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<PayeeEvidenceKind>, D::Error> {
+    let kinds = BTreeSet::<PayeeEvidenceKind>::deserialize(d)?;
+    if kinds == BTreeSet::from([PayeeEvidenceKind::History]) {
         return Err(serde::de::Error::custom("history alone proves no payee; add card, name, erc8004 or offer"));
     }
     Ok(kinds)
@@ -59,13 +59,13 @@ fn kinds<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<EvidenceKind>, D::E
 /// An origin as the configuration writes it.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-struct WrittenOrigin(WebOrigin);
+struct ConfiguredOrigin(WebOrigin);
 
-impl TryFrom<String> for WrittenOrigin {
+impl TryFrom<String> for ConfiguredOrigin {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        match WebOrigin::of(&text) {
+        match WebOrigin::from_url_text(&text) {
             Some(origin) if origin.as_str() == text => Ok(Self(origin)),
             Some(origin) => Err(format!("expected an origin without a path: {origin}")),
             None => Err("expected an origin such as https://api.example; http is for this machine alone".to_owned()),
@@ -74,12 +74,12 @@ impl TryFrom<String> for WrittenOrigin {
 }
 
 /// Reads identities by origin.
-fn identities<'de, D: Deserializer<'de>>(d: D) -> Result<PinnedIdentities, D::Error> {
-    let written = BTreeMap::<WrittenOrigin, SellerIdentity>::deserialize(d)?;
+fn deserialize_identities<'de, D: Deserializer<'de>>(d: D) -> Result<PinnedIdentities, D::Error> {
+    let written = BTreeMap::<ConfiguredOrigin, SellerIdentity>::deserialize(d)?;
     if written.len() > MAX_ORIGINS {
         return Err(serde::de::Error::custom(format!("expected at most {MAX_ORIGINS} origins")));
     }
-    Ok(written.into_iter().map(|(WrittenOrigin(origin), identity)| (origin, identity)).collect())
+    Ok(written.into_iter().map(|(ConfiguredOrigin(origin), identity)| (origin, identity)).collect())
 }
 
 #[cfg(test)]
@@ -87,8 +87,8 @@ mod tests {
     use std::fmt::Write as _;
 
     use super::*;
-    use crate::config::testing::read;
-    use crate::config::{Config, ConfigError, Layer};
+    use crate::config::testing::parse_over_defaults;
+    use crate::config::{Config, ConfigError, ConfigLayer};
 
     const FULL: &str = r#"
 [memory]
@@ -107,24 +107,24 @@ offchain = true
 
     #[test]
     fn every_key_is_read_and_written() {
-        let config = read(FULL).unwrap();
+        let config = parse_over_defaults(FULL).unwrap();
         let policy = config.check.policy();
-        assert_eq!(policy.accept, [EvidenceKind::Name, EvidenceKind::History].into());
-        assert_eq!((policy.first_contact, policy.offchain), (FirstContact::Allow, true));
+        assert_eq!(policy.accept, [PayeeEvidenceKind::Name, PayeeEvidenceKind::History].into());
+        assert_eq!((policy.first_contact, policy.offchain), (FirstContactPolicy::Allow, true));
         let of = |origin: &str| config.check.origins[&origin.parse::<WebOrigin>().unwrap()].to_string();
         assert_eq!(of("https://api.example"), "seller.eth");
         assert_eq!(of("https://api.example:8443"), "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22");
         assert_eq!(of("http://127.0.0.1:8080"), "local.eth");
-        let written = Layer::of(&config).unwrap();
+        let written = ConfigLayer::from_config(&config).unwrap();
         let text = toml::to_string(&written).unwrap();
-        for layer in [written, Layer::from_toml(&text, "g.toml").unwrap()] {
-            assert_eq!(Config::default().with([layer]).unwrap(), config, "{text}");
+        for layer in [written, ConfigLayer::from_toml(&text, "g.toml").unwrap()] {
+            assert_eq!(Config::default().with_layers([layer]).unwrap(), config, "{text}");
         }
     }
 
     #[test]
     fn first_contact_is_allowed_only_where_there_is_a_memory() {
-        let Err(ConfigError::Conflict { key, .. }) = read("[check]\nfirst-contact = \"allow\"\n") else {
+        let Err(ConfigError::Conflict { key, .. }) = parse_over_defaults("[check]\nfirst-contact = \"allow\"\n") else {
             panic!("each contact would be the first");
         };
         assert_eq!(key, "check.first-contact");
@@ -132,13 +132,13 @@ offchain = true
 
     #[test]
     fn default_is_that_of_the_policy() {
-        assert_eq!(Config::default().check.policy(), CheckPolicy::default());
-        assert_eq!(read("[check]\naccept = []").unwrap().check.policy().accept, BTreeSet::new());
+        assert_eq!(Config::default().check.policy(), SellerCheckPolicy::default());
+        assert_eq!(parse_over_defaults("[check]\naccept = []").unwrap().check.policy().accept, BTreeSet::new());
     }
 
     #[test]
     fn errors_name_line_key_and_what_was_expected() {
-        let refused = |text: &str| match read(text).unwrap_err() {
+        let refused = |text: &str| match parse_over_defaults(text).unwrap_err() {
             ConfigError::Invalid { line, key, detail, .. } => (line, key, detail),
             other => panic!("{text}: {other}"),
         };
@@ -187,7 +187,7 @@ offchain = true
             (0..count).for_each(|number| {
                 let _ = writeln!(text, "\"https://a{number}.example\" = \"seller.eth\"");
             });
-            read(&text)
+            parse_over_defaults(&text)
         };
         assert_eq!(origins(MAX_ORIGINS).unwrap().check.origins.len(), MAX_ORIGINS);
         let error = origins(MAX_ORIGINS + 1).unwrap_err().to_string();

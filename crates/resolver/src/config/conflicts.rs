@@ -1,16 +1,16 @@
 //! Checks that the keys of a configuration do not contradict each other.
 
 use clresolve_core::world::SANDBOX;
-use clresolve_payment::check::FirstContact;
+use clresolve_payment::check::FirstContactPolicy;
 
-use super::{ChainConfig, Config, ConfigError, MAINNET, RESERVED_WORLDS};
+use super::{Config, ConfigError, EnsChainConfig, MAINNET, RESERVED_WORLDS};
 
 /// The error of a build without the feature `redis` when a server is configured.
 const NO_REDIS: &str = "this build cannot share evidence: it lacks the feature redis";
 
 impl Config {
     /// Checks the keys that every command needs. [`Config::check_gate`] checks those of the gate.
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(super) fn check_conflicts(&self) -> Result<(), ConfigError> {
         let Self { chain, .. } = self;
         if let Some((world, id)) = RESERVED_WORLDS.iter().find(|(world, id)| chain.world == *world && chain.id != *id) {
             return Err(ConfigError::conflict("world", format!("{world} is chain {id}, not {}", chain.id)));
@@ -22,7 +22,7 @@ impl Config {
         if self.gate.min_proof.is_some_and(|least| least > demand.grade()) {
             return Err(ConfigError::conflict("min-proof", "the gate would refuse everything: proof demands less"));
         }
-        if chain.id != MAINNET && chain.endpoints == ChainConfig::default().endpoints {
+        if chain.id != MAINNET && chain.endpoints == EnsChainConfig::default().endpoints {
             return Err(ConfigError::conflict(
                 "rpc",
                 format!("the built-in endpoints serve mainnet; name one of chain {}", chain.id),
@@ -33,10 +33,10 @@ impl Config {
                 "no verdict would stay confirmed from one poll to the next: set it below cache.max-unconfirmed";
             return Err(ConfigError::conflict("head-poll", detail));
         }
-        self.light_client()?;
-        self.limits.check()?;
-        super::payment::check(&self.routes, &self.payees)?;
-        super::chains::check(&self.chains)?;
+        self.light_client_settings()?;
+        self.limits.check_limits()?;
+        super::payment::check_routes_and_payees(&self.routes, &self.payees)?;
+        super::chains::check_chains(&self.chains)?;
         self.check_sharing()?;
         self.check_receipts()?;
         self.check_first_contact()?;
@@ -53,7 +53,7 @@ impl Config {
     fn check_first_contact(&self) -> Result<(), ConfigError> {
         let Self { chain, check, memory, .. } = self;
         // The sandbox has a memory without a file.
-        if check.first_contact == FirstContact::Allow && memory.path.is_none() && chain.world != SANDBOX {
+        if check.first_contact == FirstContactPolicy::Allow && memory.path.is_none() && chain.world != SANDBOX {
             let detail = "without a memory each contact would be the first; set memory.path".to_owned();
             return Err(ConfigError::conflict("check.first-contact", detail));
         }
@@ -86,7 +86,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Conflict`] if `gate.deny` names a warning that requires a memory, and no memory is configured.
     pub fn check_gate(&self) -> Result<(), ConfigError> {
-        if self.gate.policy().denies_by_memory() && self.memory.path.is_none() {
+        if self.gate.policy().requires_history() && self.memory.path.is_none() {
             return Err(ConfigError::conflict("deny", "a warning in the list requires a memory; set memory.path"));
         }
         Ok(())

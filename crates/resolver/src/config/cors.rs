@@ -1,6 +1,6 @@
 //! `[cors]`: the web origins whose pages may read the daemon's responses.
 
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 use serde::{Deserialize, Deserializer, Serialize};
 use url::Url;
 
@@ -12,11 +12,11 @@ pub const ANY_ORIGIN: &str = "*";
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CorsConfig {
     /// Origins such as `https://app.example`, or [`ANY_ORIGIN`] alone. Empty: none. The gate never sends CORS headers.
-    #[serde(deserialize_with = "origins")]
+    #[serde(deserialize_with = "deserialize_origins")]
     pub origins: Vec<String>,
 }
 
-fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+fn deserialize_origins<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     let origins = Vec::<String>::deserialize(d)?;
     if origins.len() > 1 && origins.iter().any(|origin| origin == ANY_ORIGIN) {
         return Err(serde::de::Error::custom("* permits every origin, so it must be the only one"));
@@ -24,7 +24,7 @@ fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     match origins.iter().find(|origin| *origin != ANY_ORIGIN && !is_origin(origin)) {
         Some(bad) => Err(serde::de::Error::custom(format!(
             "expected an origin such as https://app.example, as a browser writes it, found {}",
-            Foreign::new(bad)
+            UntrustedText::new(bad)
         ))),
         None => Ok(origins),
     }
@@ -38,12 +38,12 @@ fn is_origin(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, Layer};
+    use crate::config::{Config, ConfigLayer};
 
     fn read(origins: &str) -> Result<Vec<String>, String> {
-        let layer = Layer::from_toml(&format!("[cors]\norigins = {origins}"), "f.toml");
-        let config = Config::default().with([layer.map_err(|error| error.to_string())?]).unwrap();
-        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
+        let layer = ConfigLayer::from_toml(&format!("[cors]\norigins = {origins}"), "f.toml");
+        let config = Config::default().with_layers([layer.map_err(|error| error.to_string())?]).unwrap();
+        assert_eq!(Config::default().with_layers([ConfigLayer::from_config(&config).unwrap()]).unwrap(), config);
         Ok(config.cors.origins)
     }
 

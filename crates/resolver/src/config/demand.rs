@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use clresolve_core::reading::GradeDemand;
+use clresolve_core::reading::ProofGradeDemand;
 
-use super::endpoint::Endpoint;
+use super::endpoint::RpcEndpointConfig;
 use super::error::ConfigError;
-use super::value::{HeaderDemand, ProofDemand};
+use super::value::{BlockHeaderDemand, ProofDemand};
 
 /// Default number of operators that must agree, which is the number that would have to collude. A longer list of
 /// endpoints makes the daemon tolerate more failures; it does not raise this number.
@@ -17,16 +17,16 @@ pub const DEFAULT_QUORUM: usize = 2;
 pub(crate) const NO_STATE_PROOF: &str = "this build computes no state proofs: it lacks the feature state-proof";
 
 /// The demand that follows from the configured proof and quorum.
-pub(super) fn demanded(
-    endpoints: &[Endpoint],
+pub(super) fn grade_demand_from(
+    endpoints: &[RpcEndpointConfig],
     proof: Option<ProofDemand>,
     quorum: Option<usize>,
-) -> Result<GradeDemand, ConfigError> {
+) -> Result<ProofGradeDemand, ConfigError> {
     let operators: BTreeSet<&str> = endpoints.iter().map(|endpoint| endpoint.operator.as_str()).collect();
     let believes_one = operators.len() < DEFAULT_QUORUM || endpoints.first().is_some_and(|first| first.own);
     let agree = match (proof, quorum) {
-        (Some(ProofDemand::SingleRpc), None) => return Ok(GradeDemand::SingleRpc),
-        (None, None) if believes_one => return Ok(GradeDemand::SingleRpc),
+        (Some(ProofDemand::SingleRpc), None) => return Ok(ProofGradeDemand::SingleRpc),
+        (None, None) if believes_one => return Ok(ProofGradeDemand::SingleRpc),
         (Some(ProofDemand::SingleRpc), Some(_)) => {
             return Err(ConfigError::conflict("quorum", "proof single-rpc needs no quorum; remove one of the two"));
         }
@@ -43,27 +43,30 @@ pub(super) fn demanded(
         return Err(ConfigError::conflict("quorum", detail));
     }
     match proof {
-        Some(ProofDemand::StateProof | ProofDemand::ConsensusProof) => computed(GradeDemand::StateProof(agree)),
-        _ => Ok(GradeDemand::Quorum(agree)),
+        Some(ProofDemand::StateProof | ProofDemand::ConsensusProof) => {
+            check_proof_support(ProofGradeDemand::StateProof(agree))
+        }
+        _ => Ok(ProofGradeDemand::Quorum(agree)),
     }
 }
 
-/// As [`demanded`], with the configured demand for headers.
-pub(super) fn demanded_with_header(
-    endpoints: &[Endpoint],
+/// As [`grade_demand_from`], with the configured demand for headers.
+pub(super) fn grade_demand_with_header(
+    endpoints: &[RpcEndpointConfig],
     proof: Option<ProofDemand>,
     quorum: Option<usize>,
-    header: Option<HeaderDemand>,
-) -> Result<GradeDemand, ConfigError> {
+    header: Option<BlockHeaderDemand>,
+) -> Result<ProofGradeDemand, ConfigError> {
     match (header_demand(header, proof)?, quorum) {
-        (HeaderDemand::Quorum, quorum) => demanded(endpoints, proof, quorum),
-        (HeaderDemand::Consensus, None) => computed(GradeDemand::ConsensusProof(0)),
-        (HeaderDemand::Consensus, Some(_)) => {
+        (BlockHeaderDemand::Quorum, quorum) => grade_demand_from(endpoints, proof, quorum),
+        (BlockHeaderDemand::Consensus, None) => check_proof_support(ProofGradeDemand::ConsensusProof(0)),
+        (BlockHeaderDemand::Consensus, Some(_)) => {
             let detail = "chain.header consensus asks no quorum; set it to both, or remove quorum";
             Err(ConfigError::conflict("quorum", detail))
         }
-        (HeaderDemand::Both, quorum) => match demanded(endpoints, Some(ProofDemand::StateProof), quorum)? {
-            GradeDemand::StateProof(agree) => Ok(GradeDemand::ConsensusProof(agree)),
+        (BlockHeaderDemand::Both, quorum) => match grade_demand_from(endpoints, Some(ProofDemand::StateProof), quorum)?
+        {
+            ProofGradeDemand::StateProof(agree) => Ok(ProofGradeDemand::ConsensusProof(agree)),
             demand => Ok(demand),
         },
     }
@@ -71,13 +74,13 @@ pub(super) fn demanded_with_header(
 
 /// Who must vouch for the headers of records with this proof.
 pub(super) fn header_demand(
-    header: Option<HeaderDemand>,
+    header: Option<BlockHeaderDemand>,
     proof: Option<ProofDemand>,
-) -> Result<HeaderDemand, ConfigError> {
+) -> Result<BlockHeaderDemand, ConfigError> {
     let is_consensus_proof = proof == Some(ProofDemand::ConsensusProof);
-    let default = if is_consensus_proof { HeaderDemand::Consensus } else { HeaderDemand::Quorum };
+    let default = if is_consensus_proof { BlockHeaderDemand::Consensus } else { BlockHeaderDemand::Quorum };
     let header = header.unwrap_or(default);
-    if is_consensus_proof && header == HeaderDemand::Quorum {
+    if is_consensus_proof && header == BlockHeaderDemand::Quorum {
         let detail = "proof consensus-proof needs a header by consensus; set consensus or both, or proof state-proof";
         return Err(ConfigError::conflict("chain.header", detail));
     }
@@ -93,25 +96,30 @@ pub(super) fn header_demand(
 pub(super) mod chain_table {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::config::HeaderDemand;
+    use crate::config::BlockHeaderDemand;
     use crate::config::text;
 
     #[derive(Default, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
-    struct ChainTable {
+    struct ChainTomlTable {
         #[serde(with = "text::optional")]
-        header: Option<HeaderDemand>,
+        header: Option<BlockHeaderDemand>,
     }
 
-    pub(in crate::config) fn serialize<S: Serializer>(header: &Option<HeaderDemand>, s: S) -> Result<S::Ok, S::Error> {
-        ChainTable { header: *header }.serialize(s)
+    pub(in crate::config) fn serialize<S: Serializer>(
+        header: &Option<BlockHeaderDemand>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        ChainTomlTable { header: *header }.serialize(s)
     }
 
-    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<HeaderDemand>, D::Error> {
-        ChainTable::deserialize(d).map(|table| table.header)
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Option<BlockHeaderDemand>, D::Error> {
+        ChainTomlTable::deserialize(d).map(|table| table.header)
     }
 }
 
-fn computed(demand: GradeDemand) -> Result<GradeDemand, ConfigError> {
+fn check_proof_support(demand: ProofGradeDemand) -> Result<ProofGradeDemand, ConfigError> {
     if cfg!(feature = "state-proof") { Ok(demand) } else { Err(ConfigError::conflict("proof", NO_STATE_PROOF)) }
 }

@@ -7,8 +7,8 @@ use url::{Host, Url};
 
 /// An RPC endpoint.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    /// The name in verdicts and logs. [`Endpoint::UNNAMED`] is replaced by `rpc-` and the position in the list, such as
+pub struct RpcEndpointConfig {
+    /// The name in verdicts and logs. [`Self::UNNAMED`] is replaced by `rpc-` and the position in the list, such as
     /// `rpc-1`.
     pub label: String,
     /// The URL. It may contain an API key, even in the host name, so it is never displayed.
@@ -19,7 +19,7 @@ pub struct Endpoint {
     pub operator: String,
 }
 
-impl Endpoint {
+impl RpcEndpointConfig {
     /// The label of an endpoint for which none is configured.
     pub const UNNAMED: &str = "rpc";
 
@@ -62,9 +62,9 @@ fn operator_of_name(name: &str) -> String {
     }
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for RpcEndpointConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Endpoint")
+        f.debug_struct("RpcEndpointConfig")
             .field("label", &self.label)
             .field("own", &self.own)
             .field("operator", &self.operator)
@@ -72,28 +72,28 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-impl From<Endpoint> for clresolve_chain::Endpoint {
-    fn from(Endpoint { label, url, own, operator }: Endpoint) -> Self {
+impl From<RpcEndpointConfig> for clresolve_chain::RpcEndpointSettings {
+    fn from(RpcEndpointConfig { label, url, own, operator }: RpcEndpointConfig) -> Self {
         Self { label, url, own, operator }
     }
 }
 
 /// A beacon endpoint.
 #[derive(Clone, PartialEq, Eq)]
-pub struct BeaconEndpoint {
-    /// The name in logs. [`BeaconEndpoint::UNNAMED`] is replaced by `beacon-` and the position in the list.
+pub struct BeaconEndpointConfig {
+    /// The name in logs. [`BeaconEndpointConfig::UNNAMED`] is replaced by `beacon-` and the position in the list.
     pub label: String,
     /// The base URL, without `/eth/v1`. It may contain an API key, so it is never displayed.
     pub url: Url,
 }
 
-impl BeaconEndpoint {
+impl BeaconEndpointConfig {
     /// The label of an endpoint for which none is configured.
     pub const UNNAMED: &str = "beacon";
 }
 
-impl fmt::Debug for BeaconEndpoint {
+impl fmt::Debug for BeaconEndpointConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BeaconEndpoint").field("label", &self.label).finish_non_exhaustive()
+        f.debug_struct("BeaconEndpointConfig").field("label", &self.label).finish_non_exhaustive()
     }
 }

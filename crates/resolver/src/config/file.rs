@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-use super::layer::{Layer, unknown_key};
-use super::message::printable;
-use super::{ChainConfig, Config, ConfigError, NetworkConfig, RulesConfig};
+use super::layer::{ConfigLayer, unknown_key};
+use super::message::printable_message;
+use super::{Config, ConfigError, EnsChainConfig, OutboundNetworkConfig, VerdictRulesConfig};
 
 /// Maximum size of a configuration file, in bytes: far larger than any real one, yet small in memory.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
@@ -36,7 +36,7 @@ const PATHS: [&str; 10] = [
     "sign.publish",
 ];
 
-impl Layer {
+impl ConfigLayer {
     /// Reads a configuration file. Relative paths in it are resolved against its folder.
     ///
     /// # Errors
@@ -45,10 +45,10 @@ impl Layer {
         Self::from_text(&read(path)?, path)
     }
 
-    /// Reads an already open configuration file, located at `path`, as [`Layer::from_file`] does.
+    /// Reads an already open configuration file, located at `path`, as [`ConfigLayer::from_file`] does.
     ///
     /// # Errors
-    /// As [`Layer::from_file`].
+    /// As [`ConfigLayer::from_file`].
     pub fn from_open_file(file: File, path: &Path) -> Result<Self, ConfigError> {
         Self::from_text(&read_open(file, path)?, path)
     }
@@ -57,7 +57,7 @@ impl Layer {
         let mut layer = Self::from_toml(text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
         let is_changed = change_paths(&mut layer.0, &|path| folder.join(path));
-        is_changed.ok_or_else(|| unreadable(path, NOT_UTF8.to_owned()))?;
+        is_changed.ok_or_else(|| unreadable_error(path, NOT_UTF8.to_owned()))?;
         Ok(layer)
     }
 
@@ -66,7 +66,7 @@ impl Layer {
     /// # Errors
     /// With the line, the key, and what was expected.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, ConfigError> {
-        let invalid = |error: toml::de::Error| invalid(text, path, &error);
+        let invalid = |error: toml::de::Error| invalid_file_error(text, path, &error);
         check_top_level(text, path)?;
         check_values(text).map_err(invalid)?;
         text.parse().map(Self).map_err(invalid)
@@ -81,14 +81,14 @@ impl Config {
     /// If the file cannot be written, if it exists and was not written by this function, or if TOML cannot express a
     /// value.
     pub fn save(&self, path: &Path) -> Result<(), ConfigError> {
-        let mut table = Layer::of(self)?.0;
+        let mut table = ConfigLayer::from_config(self)?.0;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-        change_paths(&mut table, &absolute).ok_or_else(|| unwritable(path, &NOT_UTF8))?;
+        change_paths(&mut table, &absolute).ok_or_else(|| unwritable_error(path, &NOT_UTF8))?;
         if !self.network.ca_pems.is_empty() {
             let ca = path.with_extension("ca.pem");
-            let mut layer = Layer::default();
+            let mut layer = ConfigLayer::default();
             layer.set("ca", Some([Path::new(ca.file_name().unwrap_or_default())]))?;
-            layer.lay(&mut table)?;
+            layer.apply_over(&mut table)?;
             write(&ca, &format!("{WRITTEN_BY}\n{}", self.network.ca_pems.join("\n")))?;
         }
         write(path, &format!("{WRITTEN_BY}\n\n{table}"))
@@ -120,29 +120,29 @@ fn change_path(table: &mut Table, key: &str, change: &impl Fn(&Path) -> PathBuf)
 
 /// Rejects an unknown key of the top level, which `serde(flatten)` would ignore.
 fn check_top_level(text: &str, path: &str) -> Result<(), ConfigError> {
-    let document = DeTable::parse(text).map_err(|error| invalid(text, path, &error))?;
+    let document = DeTable::parse(text).map_err(|error| invalid_file_error(text, path, &error))?;
     match unknown_key(document.get_ref().keys()) {
-        Some((key, message)) => Err(invalid_at(text, path, key.span().start, &message)),
+        Some((key, message)) => Err(invalid_key_error(text, path, key.span().start, &message)),
         None => Ok(()),
     }
 }
 
-/// Reads every value, for an error with its position. The keys that `serde(flatten)` puts into parts of [`Config`] would
-/// lose theirs.
+/// Reads every value, for an error with its position. The keys that `serde(flatten)` puts into parts of [`Config`]
+/// would lose theirs.
 fn check_values(text: &str) -> Result<(), toml::de::Error> {
-    toml::from_str::<ChainConfig>(text)?;
-    toml::from_str::<NetworkConfig>(text)?;
-    toml::from_str::<RulesConfig>(text)?;
+    toml::from_str::<EnsChainConfig>(text)?;
+    toml::from_str::<OutboundNetworkConfig>(text)?;
+    toml::from_str::<VerdictRulesConfig>(text)?;
     toml::from_str::<Config>(text).map(|_| ())
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {
-    let file = File::open(path).map_err(|e| unreadable(path, e.to_string()))?;
+    let file = File::open(path).map_err(|e| unreadable_error(path, e.to_string()))?;
     read_open(file, path)
 }
 
 fn read_open(file: File, path: &Path) -> Result<String, ConfigError> {
-    let unreadable = |detail| unreadable(path, detail);
+    let unreadable = |detail| unreadable_error(path, detail);
     let mut text = String::new();
     file.take(MAX_FILE_BYTES as u64 + 1).read_to_string(&mut text).map_err(|e| unreadable(e.to_string()))?;
     if text.len() > MAX_FILE_BYTES {
@@ -151,35 +151,35 @@ fn read_open(file: File, path: &Path) -> Result<String, ConfigError> {
     Ok(text)
 }
 
-fn unreadable(path: &Path, detail: String) -> ConfigError {
+fn unreadable_error(path: &Path, detail: String) -> ConfigError {
     ConfigError::Unreadable { path: path.display().to_string(), detail }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ConfigError> {
     if path.exists() && !read(path).is_ok_and(|old| old.starts_with(WRITTEN_BY)) {
-        return Err(unwritable(path, &"the file exists and was not written by clresolve; name another one"));
+        return Err(unwritable_error(path, &"the file exists and was not written by clresolve; name another one"));
     }
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path).map_err(|e| unwritable(path, &e))?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|e| unwritable(path, &e))
+    let mut file = options.open(path).map_err(|e| unwritable_error(path, &e))?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|e| unwritable_error(path, &e))
 }
 
-fn unwritable(path: &Path, detail: &dyn fmt::Display) -> ConfigError {
+fn unwritable_error(path: &Path, detail: &dyn fmt::Display) -> ConfigError {
     ConfigError::Unwritable { path: path.display().to_string(), detail: detail.to_string() }
 }
 
-fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
-    invalid_at(text, path, error.span().unwrap_or_default().start, error.message())
+fn invalid_file_error(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
+    invalid_key_error(text, path, error.span().unwrap_or_default().start, error.message())
 }
 
 /// An error with its line and key, without any value that may be secret.
-fn invalid_at(text: &str, path: &str, start: usize, message: &str) -> ConfigError {
+fn invalid_key_error(text: &str, path: &str, start: usize, message: &str) -> ConfigError {
     let before = text.get(..start.min(text.len())).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
-    ConfigError::Invalid { path: path.to_owned(), line, key: key_at(text, line), detail: printable(message) }
+    ConfigError::Invalid { path: path.to_owned(), line, key: key_at(text, line), detail: printable_message(message) }
 }
 
 /// The key or table on `line`. For a value of several lines, the nearest one above.
@@ -205,9 +205,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::{Hedging, ManifestSource};
+    use crate::config::{HedgeDelay, ManifestSource};
     use clresolve_core::reading::BlockSelector;
-    use clresolve_verdict::verdict::Depth;
+    use clresolve_verdict::verdict::ResolutionDepth;
 
     const FULL: &str = r#"
 world = "lab"
@@ -243,7 +243,7 @@ file = "commons.json"
 "#;
 
     fn refused(text: &str) -> (usize, String, String) {
-        match Layer::from_toml(text, "f.toml").unwrap_err() {
+        match ConfigLayer::from_toml(text, "f.toml").unwrap_err() {
             ConfigError::Invalid { line, key, detail, .. } => (line, key, detail),
             other => panic!("{other}"),
         }
@@ -251,7 +251,7 @@ file = "commons.json"
 
     #[test]
     fn every_key_is_read() {
-        let config = Config::default().with([Layer::from_toml(FULL, "f.toml").unwrap()]).unwrap();
+        let config = Config::default().with_layers([ConfigLayer::from_toml(FULL, "f.toml").unwrap()]).unwrap();
         assert_eq!((config.chain.world.as_str(), config.chain.id), ("lab", 31_337));
         assert_eq!(config.chain.block, BlockSelector::Number(17));
         assert!(!config.chain.ccip_read);
@@ -261,10 +261,10 @@ file = "commons.json"
         assert_eq!(config.chain.endpoints[0].label, "anvil");
         assert_eq!(config.gateways.iter().map(|g| g.own).collect::<Vec<_>>(), [false, false]);
         assert_eq!(config.rules.allowed_publishers, ["commandlayer.eth"]);
-        assert_eq!(config.rules.depth, Depth::Schemas);
+        assert_eq!(config.rules.depth, ResolutionDepth::Schemas);
         assert!(config.rules.require_all_sources && config.rules.links);
         assert_eq!(config.timeout, Duration::from_secs(2));
-        assert_eq!(config.network.hedging, Hedging::After(Duration::from_millis(800)));
+        assert_eq!(config.network.hedging, HedgeDelay::After(Duration::from_millis(800)));
         assert_eq!(config.cache.trusted, 5);
         assert_eq!(config.cache.untrusted, 10_000);
         assert_eq!(config.cache.max_unconfirmed, Duration::from_secs(20));
@@ -276,7 +276,10 @@ file = "commons.json"
     fn newest_block_may_be_five_known_slots_old() {
         let of = |text: &str| {
             let rpc = "rpc = [\"https://rpc.example\"]\n";
-            Config::default().with([Layer::from_toml(&format!("{rpc}{text}"), "f.toml").unwrap()]).unwrap().chain
+            Config::default()
+                .with_layers([ConfigLayer::from_toml(&format!("{rpc}{text}"), "f.toml").unwrap()])
+                .unwrap()
+                .chain
         };
         let seconds = |text: &str| of(text).head_age().map(|age| age.as_secs());
         assert_eq!(seconds(""), Some(60));
@@ -287,16 +290,16 @@ file = "commons.json"
         assert_eq!(seconds("max-head-age = \"90s\""), Some(90));
         // Another chain has a different slot time.
         let mainnet = Config { chain: of("max-head-age = \"90s\""), ..Config::default() };
-        let other = Layer::from_toml("chain-id = 31337", "f.toml").unwrap();
-        assert_eq!(mainnet.with([other]).unwrap().chain.head_age(), None);
-        assert!(Layer::from_toml("max-head-age = \"0s\"", "f.toml").is_err());
+        let other = ConfigLayer::from_toml("chain-id = 31337", "f.toml").unwrap();
+        assert_eq!(mainnet.with_layers([other]).unwrap().chain.head_age(), None);
+        assert!(ConfigLayer::from_toml("max-head-age = \"0s\"", "f.toml").is_err());
     }
 
     #[test]
     fn what_is_written_reads_back() {
-        let config = Config::default().with([Layer::from_toml(FULL, "f.toml").unwrap()]).unwrap();
-        let text = Layer::of(&config).unwrap().0.to_string();
-        let again = Config::default().with([Layer::from_toml(&text, "f.toml").unwrap()]).unwrap();
+        let config = Config::default().with_layers([ConfigLayer::from_toml(FULL, "f.toml").unwrap()]).unwrap();
+        let text = ConfigLayer::from_config(&config).unwrap().0.to_string();
+        let again = Config::default().with_layers([ConfigLayer::from_toml(&text, "f.toml").unwrap()]).unwrap();
         assert_eq!(again, config, "{text}");
     }
 
@@ -308,7 +311,7 @@ file = "commons.json"
         config.network.ca_pems = vec!["-----BEGIN CERTIFICATE-----\n".to_owned()];
         config.save(&path).unwrap();
         config.save(&path).unwrap();
-        let read = Config::default().with([Layer::from_file(&path).unwrap()]).unwrap();
+        let read = Config::default().with_layers([ConfigLayer::from_file(&path).unwrap()]).unwrap();
         assert_eq!(read.network.ca_files, [dir.path().join("clresolve.ca.pem")]);
         assert!(std::fs::read_to_string(&read.network.ca_files[0]).unwrap().contains("BEGIN CERTIFICATE"));
         let own = dir.path().join("own.toml");
@@ -346,22 +349,22 @@ file = "commons.json"
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("clresolve.toml");
         std::fs::write(&path, text).unwrap();
-        let read = Layer::from_file(&path).unwrap();
-        assert_eq!(read, Layer::from_toml(&absolute(text, folder.path()), "f.toml").unwrap());
+        let read = ConfigLayer::from_file(&path).unwrap();
+        assert_eq!(read, ConfigLayer::from_toml(&absolute(text, folder.path()), "f.toml").unwrap());
 
-        let relative = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        let relative = Config::default().with_layers([ConfigLayer::from_toml(text, "f.toml").unwrap()]).unwrap();
         let elsewhere = folder.path().join("saved.toml");
         relative.save(&elsewhere).unwrap();
-        let saved = Config::default().with([Layer::from_file(&elsewhere).unwrap()]).unwrap();
-        let here = Layer::from_toml(&absolute(text, &std::env::current_dir().unwrap()), "f.toml").unwrap();
-        assert_eq!(saved, Config::default().with([here]).unwrap());
+        let saved = Config::default().with_layers([ConfigLayer::from_file(&elsewhere).unwrap()]).unwrap();
+        let here = ConfigLayer::from_toml(&absolute(text, &std::env::current_dir().unwrap()), "f.toml").unwrap();
+        assert_eq!(saved, Config::default().with_layers([here]).unwrap());
     }
 
     /// Only a path may be any text, so a key that accepts this text is one.
     #[test]
     fn every_key_that_accepts_any_text_is_a_path() {
         let is_path = |table: &str, key: &str| {
-            let accepts = |value: &str| Layer::from_toml(&format!("{table}\n{key} = {value}"), "f.toml").is_ok();
+            let accepts = |value: &str| ConfigLayer::from_toml(&format!("{table}\n{key} = {value}"), "f.toml").is_ok();
             accepts("\"a folder/\u{fc}\"") || accepts("[\"a folder/\u{fc}\"]")
         };
         let keys = serde_json::to_value(Config::default()).unwrap();
@@ -435,7 +438,7 @@ file = "commons.json"
     fn head_poll_is_below_max_unconfirmed() {
         let polling = |seconds: u32| {
             let text = format!("head-poll = \"{seconds}s\"\n[cache]\nmax-unconfirmed = \"20s\"");
-            crate::config::testing::read(&text)
+            crate::config::testing::parse_over_defaults(&text)
         };
         assert!(polling(19).is_ok());
         let error = polling(20).unwrap_err().to_string();
@@ -450,7 +453,7 @@ file = "commons.json"
             "[[rpc]]\nurl = \"x\\nSECRET\"",
         ];
         for text in texts {
-            let message = Layer::from_toml(text, "f.toml").unwrap_err().to_string();
+            let message = ConfigLayer::from_toml(text, "f.toml").unwrap_err().to_string();
             assert!(!message.contains("SECRET"), "{message}");
         }
     }

@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use super::endpoint::Endpoint;
+use super::endpoint::RpcEndpointConfig;
 
 /// Maximum length of a label or operator, in bytes. Verdicts contain them.
 pub(super) const MAX_LABEL_BYTES: usize = 64;
 
 /// The end of a host name, as a label or operator: a configuration that is written can be read again.
 pub(super) fn label_of(host: &str) -> String {
-    let plain: String = host.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let plain: String = host.chars().map(|c| if is_label_char(c) { c } else { '_' }).collect();
     plain[plain.len().saturating_sub(MAX_LABEL_BYTES)..].to_owned()
 }
 
 /// Whether a label or operator may contain this character.
-pub(super) const fn is_plain(c: char) -> bool {
+pub(super) const fn is_label_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '[' | ']' | '#')
 }
 
-/// The endpoints, each with a unique label. An [`Endpoint::UNNAMED`] one gets `prefix` and its position.
-pub(super) fn labelled(endpoints: &[Endpoint], prefix: &str) -> Vec<Endpoint> {
+/// The endpoints, each with a unique label. An [`RpcEndpointConfig::UNNAMED`] one gets `prefix` and its position.
+pub(super) fn label_endpoints(endpoints: &[RpcEndpointConfig], prefix: &str) -> Vec<RpcEndpointConfig> {
     let mut endpoints = endpoints.to_vec();
     let labels = endpoints.iter_mut().map(|endpoint| &mut endpoint.label);
-    replace_unnamed(labels, Endpoint::UNNAMED, prefix);
+    replace_unnamed(labels, RpcEndpointConfig::UNNAMED, prefix);
     number_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
     endpoints
 }

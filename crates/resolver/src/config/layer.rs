@@ -3,16 +3,16 @@
 use std::borrow::Borrow;
 use std::fmt;
 
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::verdict::ResolutionDepth;
 use serde::Serialize;
 use toml::{Table, Value};
 
 use super::labels::number_labels;
-use super::message::printable;
-use super::value::{HeaderDemand, ProofDemand, parse_chain_id};
-use super::{Config, ConfigError, Grade, MAINNET};
+use super::message::printable_message;
+use super::value::{BlockHeaderDemand, ProofDemand, parse_chain_id};
+use super::{Config, ConfigError, MAINNET, ProofGrade};
 
-/// The variables of the environment that are read: the file, and the keys of [`Layer::from_environment`].
+/// The variables of the environment that are read: the file, and the keys of [`ConfigLayer::from_environment`].
 pub const VARIABLES: [&str; 9] = [
     "CLRESOLVE_CONFIG",
     "CLRESOLVE_RPC",
@@ -35,16 +35,16 @@ const REPLACED_TABLES: [&str; 3] = ["routes", "payees", "chains"];
 /// unchanged.
 #[derive(Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct Layer(pub(super) Table);
+pub struct ConfigLayer(pub(super) Table);
 
-impl fmt::Debug for Layer {
+impl fmt::Debug for ConfigLayer {
     /// Only the keys: a value may be a URL with an API key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.keys()).finish()
     }
 }
 
-impl Layer {
+impl ConfigLayer {
     /// Reads the environment: `CLRESOLVE_RPC` and `CLRESOLVE_GATEWAY` (URLs separated by white space),
     /// `CLRESOLVE_BLOCK`, `CLRESOLVE_PROFILE`, `CLRESOLVE_DEPTH`, `CLRESOLVE_TIMEOUT`, `CLRESOLVE_CHAIN_ID` and
     /// `CLRESOLVE_UNIVERSAL_RESOLVER`. An empty variable counts as unset.
@@ -53,10 +53,10 @@ impl Layer {
     /// With the variable and what was expected.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let mut layer = Self::default();
-        for (name, key) in VARIABLES.into_iter().filter_map(|name| Some((name, key_of(name)?))) {
+        for (name, key) in VARIABLES.into_iter().filter_map(|name| Some((name, key_of_variable(name)?))) {
             let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
-            let value = value_of(&key, &text).map_err(|detail| ConfigError::conflict(name, detail))?;
-            read(Table::from_iter([(key.clone(), value.clone())]))
+            let value = parse_variable_value(&key, &text).map_err(|detail| ConfigError::conflict(name, detail))?;
+            config_from_table(Table::from_iter([(key.clone(), value.clone())]))
                 .map_err(|(_, detail)| ConfigError::conflict(name, detail))?;
             layer.0.insert(key, value);
         }
@@ -68,9 +68,9 @@ impl Layer {
     ///
     /// # Errors
     /// [`ConfigError::Conflict`] if TOML cannot express a value, such as a path that is not UTF-8.
-    pub fn of(config: &Config) -> Result<Self, ConfigError> {
-        let mut layer = Self(written(config)?);
-        if config.rules.depth == Depth::default() {
+    pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
+        let mut layer = Self(config_to_table(config)?);
+        if config.rules.depth == ResolutionDepth::default() {
             layer.0.remove("depth");
         }
         Ok(layer)
@@ -96,12 +96,12 @@ impl Layer {
 
     /// Whether it sets keys of `[payees]`, `[limits]` or `[check]`.
     #[cfg(unix)]
-    pub fn says_who_is_paid(&self) -> bool {
+    pub fn sets_payment_keys(&self) -> bool {
         ["payees", "limits", "check"].iter().any(|table| self.0.contains_key(*table))
     }
 
     /// Applies this layer to the keys below it.
-    pub(super) fn lay(self, below: &mut Table) -> Result<(), ConfigError> {
+    pub(super) fn apply_over(self, below: &mut Table) -> Result<(), ConfigError> {
         self.reset_chain(below);
         self.reset_proof(below)?;
         for (key, value) in self.0 {
@@ -132,17 +132,17 @@ impl Layer {
 
     /// A stronger layer's `proof` resets a weaker layer's `quorum`, and vice versa.
     fn reset_proof(&self, below: &mut Table) -> Result<(), ConfigError> {
-        match (proof(&self.0), self.0.contains_key("quorum")) {
+        match (proof_of_table(&self.0), self.0.contains_key("quorum")) {
             (Some(ProofDemand::SingleRpc), true) => {
                 return Err(ConfigError::conflict("quorum", "proof single-rpc needs no quorum; remove one of the two"));
             }
             (Some(ProofDemand::SingleRpc), false) => {
                 below.remove("quorum");
             }
-            (Some(ProofDemand::ConsensusProof), false) if !self.asks_operators(below) => {
+            (Some(ProofDemand::ConsensusProof), false) if !self.requires_header_quorum(below) => {
                 below.remove("quorum");
             }
-            (None, true) if proof(below).is_none_or(|proof| proof.grade() < Grade::StateProof) => {
+            (None, true) if proof_of_table(below).is_none_or(|proof| proof.grade() < ProofGrade::StateProof) => {
                 below.insert("proof".to_owned(), ProofDemand::Quorum.to_string().into());
             }
             _ => {}
@@ -151,13 +151,15 @@ impl Layer {
     }
 
     /// Whether operators must agree on the header too once this layer is applied.
-    fn asks_operators(&self, below: &Table) -> bool {
+    fn requires_header_quorum(&self, below: &Table) -> bool {
         let header = |table: &Table| table.get("chain")?.get("header")?.as_str()?.parse().ok();
-        header(&self.0).or_else(|| header(below)).is_some_and(|header: HeaderDemand| header != HeaderDemand::Consensus)
+        header(&self.0)
+            .or_else(|| header(below))
+            .is_some_and(|header: BlockHeaderDemand| header != BlockHeaderDemand::Consensus)
     }
 }
 
-fn proof(table: &Table) -> Option<ProofDemand> {
+fn proof_of_table(table: &Table) -> Option<ProofDemand> {
     table.get("proof")?.as_str()?.parse().ok()
 }
 
@@ -167,18 +169,18 @@ impl Config {
     /// # Errors
     /// If the combined configuration is inconsistent: world `mainnet` on a chain other than 1, another chain without
     /// endpoints, an empty list of endpoints, or a quorum larger than the number of operators.
-    pub fn with(self, layers: impl IntoIterator<Item = Layer>) -> Result<Self, ConfigError> {
-        let mut table = written(&self)?;
+    pub fn with_layers(self, layers: impl IntoIterator<Item = ConfigLayer>) -> Result<Self, ConfigError> {
+        let mut table = config_to_table(&self)?;
         for layer in layers {
-            layer.lay(&mut table)?;
+            layer.apply_over(&mut table)?;
         }
-        let mut config = read(table).map_err(|(key, detail)| ConfigError::conflict(&key, detail))?;
+        let mut config = config_from_table(table).map_err(|(key, detail)| ConfigError::conflict(&key, detail))?;
         config.network.ca_pems = self.network.ca_pems;
         config.network.denied = self.network.denied;
         config.network.dns = self.network.dns;
-        config.check()?;
-        config.chain.endpoints = config.chain.labelled();
-        config.beacon.endpoints = config.beacon.labelled();
+        config.check_conflicts()?;
+        config.chain.endpoints = config.chain.labelled_endpoints();
+        config.beacon.endpoints = config.beacon.labelled_endpoints();
         config.chains.iter_mut().for_each(|(id, chain)| chain.label(*id));
         number_labels(config.gateways.iter_mut().map(|gateway| &mut gateway.label));
         Ok(config)
@@ -186,15 +188,15 @@ impl Config {
 }
 
 /// The configuration that is written as `table`. The error consists of the key and of what was expected.
-fn read(table: Table) -> Result<Config, (String, String)> {
+fn config_from_table(table: Table) -> Result<Config, (String, String)> {
     if let Some((key, message)) = unknown_key(table.keys()) {
-        return Err((key.clone(), printable(&message)));
+        return Err((key.clone(), printable_message(&message)));
     }
     table.try_into().map_err(|error: toml::de::Error| {
         let text = error.to_string();
         // The text ends with the key, as in "in `gateway`".
         let key = text.trim_end().rsplit_once("in `").map_or("configuration", |(_, key)| key.trim_end_matches('`'));
-        (key.to_owned(), printable(error.message()))
+        (key.to_owned(), printable_message(error.message()))
     })
 }
 
@@ -208,7 +210,7 @@ pub(super) fn unknown_key<'t, K: Borrow<str>>(keys: impl IntoIterator<Item = &'t
 }
 
 /// All keys of a configuration, except for lists that add nothing.
-fn written(config: &Config) -> Result<Table, ConfigError> {
+fn config_to_table(config: &Config) -> Result<Table, ConfigError> {
     let mut table =
         Table::try_from(config).map_err(|error| ConfigError::conflict("configuration", error.to_string()))?;
     table.retain(|key, value| !(PREPENDED_LISTS.contains(&key) && value.as_array().is_some_and(Vec::is_empty)));
@@ -216,13 +218,13 @@ fn written(config: &Config) -> Result<Table, ConfigError> {
 }
 
 /// The key that a variable sets: its name in lower case, with dashes. `None` for the variable that names the file.
-fn key_of(variable: &str) -> Option<String> {
+fn key_of_variable(variable: &str) -> Option<String> {
     let key = variable.strip_prefix("CLRESOLVE_").filter(|key| *key != "CONFIG")?;
     Some(key.to_lowercase().replace('_', "-"))
 }
 
 /// The value of a key that is written in a variable.
-fn value_of(key: &str, text: &str) -> Result<Value, String> {
+fn parse_variable_value(key: &str, text: &str) -> Result<Value, String> {
     match key {
         "rpc" | "gateway" => Ok(text.split_whitespace().collect::<Vec<_>>().into()),
         "chain-id" => Value::try_from(parse_chain_id(text)?).map_err(|error| error.to_string()),
@@ -235,7 +237,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::GradeDemand;
+    use crate::config::ProofGradeDemand;
 
     #[test]
     fn the_default_reads_mainnet_through_many_operators() {
@@ -246,18 +248,18 @@ mod tests {
         assert!(config.gateways.iter().all(|g| !g.own && g.url.scheme() == "https"));
         assert!(config.chain.endpoints.iter().all(|e| !e.own && e.url.scheme() == "https"));
         assert_eq!(config.timeout, Duration::from_secs(15));
-        assert_eq!(Config::default().with([]), Ok(config));
+        assert_eq!(Config::default().with_layers([]), Ok(config));
     }
 
-    fn layer(text: &str) -> Layer {
-        Layer::from_toml(text, "f.toml").unwrap()
+    fn layer(text: &str) -> ConfigLayer {
+        ConfigLayer::from_toml(text, "f.toml").unwrap()
     }
 
     #[test]
     fn later_layers_win_and_permissions_add_up() {
         let file = layer("timeout = \"5s\"\nprofile = \"a/1\"\nallow-host = [\"a.example:1\"]");
         let flags = layer("timeout = \"7s\"\nrpc = [\"https://rpc.example/k\"]\nallow-host = [\"b.example:2\"]");
-        let config = Config::default().with([file, flags]).unwrap();
+        let config = Config::default().with_layers([file, flags]).unwrap();
         assert_eq!(config.timeout, Duration::from_secs(7));
         assert_eq!(config.rules.profile, "a/1");
         assert_eq!(
@@ -272,14 +274,14 @@ mod tests {
         let account = "eip155:1:0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
         let file = layer(&format!("[payees]\n\"a.eth\" = [\"{account}\"]\n[http]\nrequests = 5\nheaders = 6"));
         let stronger = layer(&format!("[payees]\n\"b.eth\" = [\"{account}\"]\n[http]\nheaders = 7"));
-        let config = Config::default().with([file, stronger]).unwrap();
+        let config = Config::default().with_layers([file, stronger]).unwrap();
         assert_eq!((config.http.requests, config.http.headers), (5, 7));
         assert_eq!(config.payees.keys().collect::<Vec<_>>(), ["b.eth"]);
     }
 
     #[test]
     fn worlds_that_cannot_be_are_refused() {
-        let name = |text: &str| Config::default().with([layer(text)]).map(|config| config.chain.world);
+        let name = |text: &str| Config::default().with_layers([layer(text)]).map(|config| config.chain.world);
         let world = |id: u64, world: Option<&str>| {
             let world = world.map(|world| format!("world = \"{world}\"\n")).unwrap_or_default();
             name(&format!("chain-id = {id}\n{world}rpc = [\"http://127.0.0.1:8545\"]"))
@@ -299,39 +301,40 @@ mod tests {
         let hash = format!("0x{}", "11".repeat(32));
         let file = layer(&format!("genesis = \"{hash}\"\nmax-head-age = \"9s\"\nworld = \"fork\""));
         let flags = layer("chain-id = 5\nmax-head-age = \"7s\"\nrpc = [\"http://127.0.0.1:8545\"]");
-        let chain = Config::default().with([file, flags]).unwrap().chain;
+        let chain = Config::default().with_layers([file, flags]).unwrap().chain;
         assert_eq!((chain.world.as_str(), chain.genesis), ("eip155-5", None));
         assert_eq!(chain.max_head_age, Some(Duration::from_secs(7)));
     }
 
     #[test]
     fn several_operators_are_a_quorum_unless_something_else_is_said() {
-        let demand = |texts: &[&str]| Config::default().with(texts.iter().map(|text| layer(text)))?.chain.demand();
+        let demand =
+            |texts: &[&str]| Config::default().with_layers(texts.iter().map(|text| layer(text)))?.chain.demand();
         let one = "rpc = [\"https://rpc.one\"]";
         let two = "rpc = [\"https://rpc.one\", \"https://rpc.two\"]";
         let same = "rpc = [\"https://a.rpc.one\", \"https://b.rpc.one\"]";
         let own = "rpc = [{ url = \"https://rpc.one\", own = true }, \"https://rpc.other\"]";
         let single = "proof = \"single-rpc\"";
-        assert_eq!(demand(&[]), Ok(GradeDemand::Quorum(2)), "the built-in endpoints");
-        assert_eq!(demand(&[one]), Ok(GradeDemand::SingleRpc));
-        assert_eq!(demand(&[two]), Ok(GradeDemand::Quorum(2)));
-        assert_eq!(demand(&[same]), Ok(GradeDemand::SingleRpc), "one operator");
-        assert_eq!(demand(&["quorum = 4"]), Ok(GradeDemand::Quorum(4)));
-        assert_eq!(demand(&[single]), Ok(GradeDemand::SingleRpc));
-        assert_eq!(demand(&[single, "quorum = 3"]), Ok(GradeDemand::Quorum(3)), "the stronger wins");
-        assert_eq!(demand(&["quorum = 3", single]), Ok(GradeDemand::SingleRpc));
+        assert_eq!(demand(&[]), Ok(ProofGradeDemand::Quorum(2)), "the built-in endpoints");
+        assert_eq!(demand(&[one]), Ok(ProofGradeDemand::SingleRpc));
+        assert_eq!(demand(&[two]), Ok(ProofGradeDemand::Quorum(2)));
+        assert_eq!(demand(&[same]), Ok(ProofGradeDemand::SingleRpc), "one operator");
+        assert_eq!(demand(&["quorum = 4"]), Ok(ProofGradeDemand::Quorum(4)));
+        assert_eq!(demand(&[single]), Ok(ProofGradeDemand::SingleRpc));
+        assert_eq!(demand(&[single, "quorum = 3"]), Ok(ProofGradeDemand::Quorum(3)), "the stronger wins");
+        assert_eq!(demand(&["quorum = 3", single]), Ok(ProofGradeDemand::SingleRpc));
         assert!(demand(&["proof = \"single-rpc\"\nquorum = 3", "quorum = 3"]).is_err(), "one layer contradicts itself");
         assert!(demand(&[one, "quorum = 2"]).is_err());
         assert!(demand(&[same, "proof = \"quorum\""]).is_err());
         assert!(demand(&["quorum = 7"]).is_err());
-        assert_eq!(demand(&[own]), Ok(GradeDemand::SingleRpc));
-        assert_eq!(demand(&[own, "quorum = 2"]), Ok(GradeDemand::Quorum(2)));
+        assert_eq!(demand(&[own]), Ok(ProofGradeDemand::SingleRpc));
+        assert_eq!(demand(&[own, "quorum = 2"]), Ok(ProofGradeDemand::Quorum(2)));
     }
 
     #[test]
     fn a_gate_that_would_refuse_everything_is_refused() {
         let with = |grade: &str, rpc: &str| {
-            Config::default().with([layer(&format!("{rpc}\n[gate]\nmin-proof = \"{grade}\""))])
+            Config::default().with_layers([layer(&format!("{rpc}\n[gate]\nmin-proof = \"{grade}\""))])
         };
         assert!(with("quorum", "").is_ok());
         assert!(with("state-proof", "").is_err());
@@ -350,18 +353,18 @@ mod tests {
             endpoint("https://a.example/1"),
             endpoint("https://b.example/2")
         );
-        let once = Config::default().with([layer(&text)]).unwrap();
+        let once = Config::default().with_layers([layer(&text)]).unwrap();
         assert!(once.gateways[0].label.ends_with(".example:8443") && once.gateways[0].label.len() == 64);
         assert_eq!((once.gateways[1].label.as_str(), once.gateways[0].url.path()), ("a_b.example", "/"));
         assert!(labels(&once)[1].ends_with("l#2") && labels(&once)[1].len() == 64);
-        assert_eq!(once.clone().with([]), Ok(once));
+        assert_eq!(once.clone().with_layers([]), Ok(once));
     }
 
     /// An embedder can set any value.
     #[test]
     fn value_that_cannot_be_read_names_its_key() {
         let config = Config { timeout: Duration::ZERO, ..Config::default() };
-        let error = config.with([]).unwrap_err();
+        let error = config.with_layers([]).unwrap_err();
         assert!(matches!(&error, ConfigError::Conflict { key, .. } if key == "timeout"), "{error}");
     }
 
@@ -369,7 +372,7 @@ mod tests {
     fn equal_labels_are_numbered() {
         let text =
             r#"rpc = [{ url = "https://a.example/1", label = "a" }, { url = "https://a.example/2", label = "a" }]"#;
-        let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        let config = Config::default().with_layers([ConfigLayer::from_toml(text, "f.toml").unwrap()]).unwrap();
         assert_eq!(labels(&config), ["a", "a#2"]);
     }
 
@@ -381,11 +384,14 @@ mod tests {
     #[test]
     fn an_endpoint_without_a_label_has_that_of_its_place() {
         let text = r#"rpc = ["https://SECRET.rpc.example/", { url = "https://b.example", label = "mine" }, "https://b.example"]"#;
-        let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        let config = Config::default().with_layers([ConfigLayer::from_toml(text, "f.toml").unwrap()]).unwrap();
         assert_eq!(labels(&config), ["rpc-1", "mine", "rpc-3"]);
-        assert_eq!(labels(&Config::default().with([Layer::of(&config).unwrap()]).unwrap()), ["rpc-1", "mine", "rpc-3"]);
+        assert_eq!(
+            labels(&Config::default().with_layers([ConfigLayer::from_config(&config).unwrap()]).unwrap()),
+            ["rpc-1", "mine", "rpc-3"]
+        );
         let text = r#"rpc = [{ url = "https://b.example", label = "rpc-2" }, "https://b.example"]"#;
-        let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        let config = Config::default().with_layers([ConfigLayer::from_toml(text, "f.toml").unwrap()]).unwrap();
         assert_eq!(labels(&config), ["rpc-2", "rpc-2#2"]);
         assert_eq!(labels(&Config::default())[0], "ethereum-rpc.publicnode.com");
     }
@@ -398,9 +404,10 @@ mod tests {
             "CLRESOLVE_PROFILE" => Some(String::new()),
             _ => None,
         };
-        let layer = Layer::from_environment(set).unwrap();
+        let layer = ConfigLayer::from_environment(set).unwrap();
         assert_eq!(layer, self::layer("rpc = [\"https://a.example/k\", \"https://b.example\"]\nblock = \"17\""));
-        let error = Layer::from_environment(|k| (k == "CLRESOLVE_RPC").then(|| "ftp://a.example/SECRET".to_owned()));
+        let error =
+            ConfigLayer::from_environment(|k| (k == "CLRESOLVE_RPC").then(|| "ftp://a.example/SECRET".to_owned()));
         let message = error.unwrap_err().to_string();
         assert!(message.starts_with("CLRESOLVE_RPC: expected") && !message.contains("SECRET"), "{message}");
     }

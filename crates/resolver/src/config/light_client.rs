@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use alloy_primitives::B256;
-use clresolve_core::reading::GradeDemand;
+use clresolve_core::reading::ProofGradeDemand;
 use clresolve_core::world::SANDBOX;
 
 use super::beacon::BeaconNetwork;
-use super::endpoint::BeaconEndpoint;
+use super::endpoint::BeaconEndpointConfig;
 use super::{Config, ConfigError};
 
 /// Maximum number of beacon endpoints.
@@ -25,7 +25,7 @@ pub(crate) struct LightClientSettings {
     /// The trusted block root.
     pub(crate) checkpoint: B256,
     /// The endpoints, each with a unique label.
-    pub(crate) endpoints: Vec<BeaconEndpoint>,
+    pub(crate) endpoints: Vec<BeaconEndpointConfig>,
     /// The file that keeps the verified state.
     pub(crate) file: Option<PathBuf>,
 }
@@ -36,9 +36,9 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Conflict`] if the checkpoint or the endpoints are missing, or if the network belongs to another
     /// chain.
-    pub(crate) fn light_client(&self) -> Result<Option<LightClientSettings>, ConfigError> {
+    pub(crate) fn light_client_settings(&self) -> Result<Option<LightClientSettings>, ConfigError> {
         let Self { chain, beacon, .. } = self;
-        if !matches!(chain.demand()?, GradeDemand::ConsensusProof(_)) {
+        if !matches!(chain.demand()?, ProofGradeDemand::ConsensusProof(_)) {
             return Ok(None);
         }
         let Some(checkpoint) = beacon.checkpoint else {
@@ -59,7 +59,7 @@ impl Config {
                 format!("the validators of sandbox have public keys, so they prove nothing on {}", chain.world);
             return Err(ConfigError::conflict("beacon.network", detail));
         }
-        let (endpoints, file) = (beacon.labelled(), self.light_client_file());
+        let (endpoints, file) = (beacon.labelled_endpoints(), self.light_client_file());
         Ok(Some(LightClientSettings { network, checkpoint, endpoints, file }))
     }
 
@@ -80,8 +80,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::Layer;
-    use crate::config::testing::read;
+    use crate::config::ConfigLayer;
+    use crate::config::testing::parse_over_defaults;
 
     const ROOT: &str = "0x1111111111111111111111111111111111111111111111111111111111111111";
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn conflict_of(text: &str) -> (String, String) {
-        match read(text) {
+        match parse_over_defaults(text) {
             Err(ConfigError::Conflict { key, detail }) => (key, detail),
             other => panic!("{text}: {other:?}"),
         }
@@ -105,15 +105,15 @@ mod tests {
              endpoints = [\"https://a.example/KEY\", {{ url = \"https://b.example\", label = \"mine\" }}]\nfile = \"s\"\n\
              network = \"mainnet\"\n"
         );
-        let config = read(&text).unwrap();
-        let settings = config.light_client().unwrap().expect("headers need consensus");
+        let config = parse_over_defaults(&text).unwrap();
+        let settings = config.light_client_settings().unwrap().expect("headers need consensus");
         let labels: Vec<&str> = settings.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
         assert_eq!((labels, settings.checkpoint), (vec!["beacon-1", "mine"], B256::repeat_byte(0x11)));
         assert_eq!((settings.file.as_deref(), settings.network), (Some(Path::new("s")), BeaconNetwork::Mainnet));
-        assert_eq!(config.chain.demand(), Ok(GradeDemand::ConsensusProof(2)));
-        let written = toml::to_string(&Layer::of(&config).unwrap()).unwrap();
-        for layer in [Layer::of(&config).unwrap(), Layer::from_toml(&written, "g.toml").unwrap()] {
-            assert_eq!(Config::default().with([layer]).unwrap(), config, "{written}");
+        assert_eq!(config.chain.demand(), Ok(ProofGradeDemand::ConsensusProof(2)));
+        let written = toml::to_string(&ConfigLayer::from_config(&config).unwrap()).unwrap();
+        for layer in [ConfigLayer::from_config(&config).unwrap(), ConfigLayer::from_toml(&written, "g.toml").unwrap()] {
+            assert_eq!(Config::default().with_layers([layer]).unwrap(), config, "{written}");
         }
         assert!(!format!("{config:?}").contains("KEY"), "the URL may contain a key");
     }
@@ -121,19 +121,22 @@ mod tests {
     #[test]
     fn header_and_proof_decide_the_demand() {
         for (proof, header, demand) in [
-            ("", "", GradeDemand::Quorum(2)),
-            ("", "quorum", GradeDemand::Quorum(2)),
-            ("proof = \"state-proof\"", "", GradeDemand::StateProof(2)),
-            ("proof = \"state-proof\"", "consensus", GradeDemand::ConsensusProof(0)),
-            ("proof = \"state-proof\"", "both", GradeDemand::ConsensusProof(2)),
-            ("proof = \"consensus-proof\"", "", GradeDemand::ConsensusProof(0)),
-            ("proof = \"consensus-proof\"", "consensus", GradeDemand::ConsensusProof(0)),
-            ("proof = \"consensus-proof\"", "both", GradeDemand::ConsensusProof(2)),
-            ("proof = \"consensus-proof\"\nquorum = 3", "both", GradeDemand::ConsensusProof(3)),
+            ("", "", ProofGradeDemand::Quorum(2)),
+            ("", "quorum", ProofGradeDemand::Quorum(2)),
+            ("proof = \"state-proof\"", "", ProofGradeDemand::StateProof(2)),
+            ("proof = \"state-proof\"", "consensus", ProofGradeDemand::ConsensusProof(0)),
+            ("proof = \"state-proof\"", "both", ProofGradeDemand::ConsensusProof(2)),
+            ("proof = \"consensus-proof\"", "", ProofGradeDemand::ConsensusProof(0)),
+            ("proof = \"consensus-proof\"", "consensus", ProofGradeDemand::ConsensusProof(0)),
+            ("proof = \"consensus-proof\"", "both", ProofGradeDemand::ConsensusProof(2)),
+            ("proof = \"consensus-proof\"\nquorum = 3", "both", ProofGradeDemand::ConsensusProof(3)),
         ] {
-            let config = read(&file(proof, header, "")).unwrap();
+            let config = parse_over_defaults(&file(proof, header, "")).unwrap();
             assert_eq!(config.chain.demand(), Ok(demand), "{proof}, {header}");
-            assert_eq!(config.light_client().unwrap().is_some(), matches!(demand, GradeDemand::ConsensusProof(_)));
+            assert_eq!(
+                config.light_client_settings().unwrap().is_some(),
+                matches!(demand, ProofGradeDemand::ConsensusProof(_))
+            );
         }
     }
 
@@ -164,7 +167,7 @@ mod tests {
     fn sandbox_vouches_for_no_other_network_of_its_chain_id() {
         let of_world = |world: &str| {
             let chain = "proof = \"consensus-proof\"\nchain-id = 31337\nrpc = [\"http://127.0.0.1:8545\"]";
-            read(&file(&format!("{chain}\n{world}"), "", "network = \"sandbox\""))
+            parse_over_defaults(&file(&format!("{chain}\n{world}"), "", "network = \"sandbox\""))
         };
         assert!(of_world("world = \"sandbox\"").is_ok());
         for (world, name) in [("", "eip155-31337"), ("world = \"anvil\"", "anvil")] {
@@ -187,7 +190,7 @@ mod tests {
             ("[beacon]\nnetwork = \"sepolia\"", "network", "expected `mainnet` or `sandbox`"),
             ("[beacon]\nendpoint = []", "endpoint", "did you mean `endpoints`?"),
         ] {
-            match read(text) {
+            match parse_over_defaults(text) {
                 Err(ConfigError::Invalid { line: 2, key: found, detail, .. }) => {
                     assert!(found == key && detail.contains(expected), "{text}: {found}: {detail}");
                 }
@@ -198,17 +201,17 @@ mod tests {
 
     #[test]
     fn flag_for_consensus_replaces_a_quorum_of_the_file() {
-        let flag = || Layer::from_toml("proof = \"consensus-proof\"", "f.toml").unwrap();
-        let with_flag = |text: &str| read(text).unwrap().with([flag()]).unwrap().chain.demand();
-        assert_eq!(with_flag(&file("quorum = 3", "", "")), Ok(GradeDemand::ConsensusProof(0)));
+        let flag = || ConfigLayer::from_toml("proof = \"consensus-proof\"", "f.toml").unwrap();
+        let with_flag = |text: &str| parse_over_defaults(text).unwrap().with_layers([flag()]).unwrap().chain.demand();
+        assert_eq!(with_flag(&file("quorum = 3", "", "")), Ok(ProofGradeDemand::ConsensusProof(0)));
         let both = file("proof = \"state-proof\"\nquorum = 3", "both", "");
-        assert_eq!(with_flag(&both), Ok(GradeDemand::ConsensusProof(3)), "operators must agree too");
+        assert_eq!(with_flag(&both), Ok(ProofGradeDemand::ConsensusProof(3)), "operators must agree too");
     }
 
     #[test]
     fn verified_state_is_kept_beside_the_memory() {
         let consensus = "proof = \"consensus-proof\"";
-        let path = |text: &str| read(text).unwrap().light_client_file();
+        let path = |text: &str| parse_over_defaults(text).unwrap().light_client_file();
         assert_eq!(path(&file(consensus, "", "")), None);
         let with_memory = file(consensus, "", "[memory]\npath = \"/var/lib/clresolve/memory\"");
         assert_eq!(path(&with_memory).as_deref(), Some(Path::new("/var/lib/clresolve/memory.light-client")));
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn gate_may_require_the_strongest_grade() {
-        let gate = |proof: &str| read(&file(proof, "", "[gate]\nmin-proof = \"consensus-proof\""));
+        let gate = |proof: &str| parse_over_defaults(&file(proof, "", "[gate]\nmin-proof = \"consensus-proof\""));
         assert!(gate("proof = \"consensus-proof\"").is_ok());
         assert!(gate("proof = \"state-proof\"").is_err());
     }

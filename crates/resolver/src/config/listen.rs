@@ -13,7 +13,7 @@ const MAX_SOCKET_PATH_BYTES: usize = 103;
 
 /// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListenAt {
+pub enum ListenAddress {
     /// An IP address and port.
     Tcp(SocketAddr),
     /// A Unix socket on this machine.
@@ -24,14 +24,14 @@ pub enum ListenAt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketPath(PathBuf);
 
-impl ListenAt {
+impl ListenAddress {
     /// A port on loopback. With 0, the system chooses the port.
     pub const fn loopback(port: u16) -> Self {
         Self::Tcp(SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port))
     }
 
     /// The IP address and port; `None` for a Unix socket.
-    pub const fn tcp(&self) -> Option<SocketAddr> {
+    pub const fn tcp_address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(address) => Some(*address),
             Self::Unix(_) => None,
@@ -40,7 +40,7 @@ impl ListenAt {
 
     /// Whether other machines can reach it.
     pub fn is_beyond_loopback(&self) -> bool {
-        self.tcp().is_some_and(|address| !address.ip().to_canonical().is_loopback())
+        self.tcp_address().is_some_and(|address| !address.ip().to_canonical().is_loopback())
     }
 }
 
@@ -56,7 +56,7 @@ impl SocketPath {
     }
 }
 
-impl FromStr for ListenAt {
+impl FromStr for ListenAddress {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
@@ -90,7 +90,7 @@ impl FromStr for SocketPath {
     }
 }
 
-impl fmt::Display for ListenAt {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
@@ -112,29 +112,29 @@ mod tests {
     #[test]
     fn a_port_without_an_address_is_one_of_loopback() {
         for text in ["8402", ":8402", "localhost:8402"] {
-            assert_eq!(text.parse(), Ok(ListenAt::loopback(8402)), "{text}");
+            assert_eq!(text.parse(), Ok(ListenAddress::loopback(8402)), "{text}");
         }
         for text in ["", ":", "localhost", "localhost:", "host:8402", "127.0.0.1", "70000"] {
-            assert!(text.parse::<ListenAt>().is_err(), "{text}");
+            assert!(text.parse::<ListenAddress>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_listener_is_an_address_or_an_absolute_path() {
         for text in ["127.0.0.1:8402", "[::1]:0", "unix:/run/clresolve/clresolve.sock"] {
-            assert_eq!(text.parse::<ListenAt>().map(|at| at.to_string()).as_deref(), Ok(text));
+            assert_eq!(text.parse::<ListenAddress>().map(|at| at.to_string()).as_deref(), Ok(text));
         }
         let long = format!("unix:/{}", "x".repeat(MAX_SOCKET_PATH_BYTES));
         for text in ["", "unix:", "unix:/", "unix:/run/", "unix:a.sock", "unix:/a/../b.sock", "unix:/a\0b", &long] {
-            assert!(text.parse::<ListenAt>().is_err(), "{text}");
+            assert!(text.parse::<ListenAddress>().is_err(), "{text}");
         }
-        assert!(long[..long.len() - 1].parse::<ListenAt>().is_ok());
+        assert!(long[..long.len() - 1].parse::<ListenAddress>().is_ok());
     }
 
     #[test]
     fn only_addresses_are_reached_from_elsewhere() {
         for (text, expected) in [("0.0.0.0:1", true), ("[::ffff:127.0.0.1]:1", false), ("unix:/a.sock", false)] {
-            assert_eq!(text.parse::<ListenAt>().expect("a listener").is_beyond_loopback(), expected, "{text}");
+            assert_eq!(text.parse::<ListenAddress>().expect("a listener").is_beyond_loopback(), expected, "{text}");
         }
     }
 }

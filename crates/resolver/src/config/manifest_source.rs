@@ -9,7 +9,7 @@ use super::value::parse_digest;
 
 /// The source of a manifest that replaces a built-in one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "ManifestTable", into = "ManifestTable")]
+#[serde(try_from = "ManifestTomlTable", into = "ManifestTomlTable")]
 #[non_exhaustive]
 pub enum ManifestSource {
     /// A local file.
@@ -26,19 +26,19 @@ pub enum ManifestSource {
 /// A source as it is written: `file`, or `url` and `digest`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ManifestTable {
+struct ManifestTomlTable {
     file: Option<PathBuf>,
     url: Option<String>,
     digest: Option<String>,
 }
 
-impl TryFrom<ManifestTable> for ManifestSource {
+impl TryFrom<ManifestTomlTable> for ManifestSource {
     type Error = String;
 
-    fn try_from(table: ManifestTable) -> Result<Self, String> {
+    fn try_from(table: ManifestTomlTable) -> Result<Self, String> {
         match table {
-            ManifestTable { file: Some(path), url: None, digest: None } => Ok(Self::File(path)),
-            ManifestTable { file: None, url: Some(url), digest: Some(digest) } => {
+            ManifestTomlTable { file: Some(path), url: None, digest: None } => Ok(Self::File(path)),
+            ManifestTomlTable { file: None, url: Some(url), digest: Some(digest) } => {
                 let digest = parse_digest(&digest)?;
                 let url = Url::parse(&url).ok().filter(|url| url.scheme() == "https");
                 Ok(Self::Url { url: url.ok_or("expected url to be an https URL")?, digest })
@@ -48,7 +48,7 @@ impl TryFrom<ManifestTable> for ManifestSource {
     }
 }
 
-impl From<ManifestSource> for ManifestTable {
+impl From<ManifestSource> for ManifestTomlTable {
     fn from(source: ManifestSource) -> Self {
         match source {
             ManifestSource::File(path) => Self { file: Some(path), ..Self::default() },

@@ -9,7 +9,7 @@ use super::text;
 /// What is remembered about names. Without a path, nothing is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct MemoryConfig {
+pub struct ResolverMemoryConfig {
     /// The file. An empty path means no memory.
     #[serde(with = "text::or_empty")]
     pub path: Option<PathBuf>,
@@ -22,7 +22,7 @@ pub struct MemoryConfig {
     pub record_rest: u64,
 }
 
-impl Default for MemoryConfig {
+impl Default for ResolverMemoryConfig {
     fn default() -> Self {
         Self { path: None, names: 10_000, receipts: 65_536, record_rest: 7200 }
     }
@@ -32,16 +32,16 @@ impl Default for MemoryConfig {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use crate::config::{Config, Layer};
+    use crate::config::{Config, ConfigLayer};
 
     #[test]
     fn every_key_is_read_and_written_and_an_empty_path_is_none() {
         let text = "[memory]\npath = \"m\"\nnames = 5\nreceipts = 6\nrecord-rest = 0\n";
-        let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        let config = Config::default().with_layers([ConfigLayer::from_toml(text, "f.toml").unwrap()]).unwrap();
         assert_eq!(config.memory.path.as_deref(), Some(Path::new("m")));
         assert_eq!((config.memory.names, config.memory.receipts, config.memory.record_rest), (5, 6, 0));
-        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
-        let none = Layer::from_toml("[memory]\npath = \"\"\n", "f.toml").unwrap();
-        assert_eq!(config.with([none]).unwrap().memory.path, None::<PathBuf>);
+        assert_eq!(Config::default().with_layers([ConfigLayer::from_config(&config).unwrap()]).unwrap(), config);
+        let none = ConfigLayer::from_toml("[memory]\npath = \"\"\n", "f.toml").unwrap();
+        assert_eq!(config.with_layers([none]).unwrap().memory.path, None::<PathBuf>);
     }
 }

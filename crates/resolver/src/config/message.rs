@@ -1,6 +1,6 @@
 //! Messages about invalid values, from those of the deserializer.
 
-use clresolve_core::text::{Foreign, nearest, without_secrets};
+use clresolve_core::text::{UntrustedText, nearest, without_secrets};
 
 /// Maximum length of an error's detail, in characters: enough for the list of all keys.
 const MAX_DETAIL_CHARS: usize = 1000;
@@ -12,9 +12,9 @@ const REMOVED: [(&str, &str); 2] = [
 ];
 
 /// The message of a deserializer, without any value that may be secret.
-pub(super) fn printable(message: &str) -> String {
+pub(super) fn printable_message(message: &str) -> String {
     let message = without_secrets(&with_known_key(&without_values(message)));
-    Foreign::new(&message).at_most(MAX_DETAIL_CHARS).to_string()
+    UntrustedText::new(&message).with_limit(MAX_DETAIL_CHARS).to_string()
 }
 
 /// Completes the message about an unknown key with what to set instead of a removed key, or with the most similar key.

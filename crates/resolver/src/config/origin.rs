@@ -9,32 +9,32 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
-use super::Gateway;
-use super::endpoint::{BeaconEndpoint, Endpoint};
-use super::labels::{MAX_LABEL_BYTES, is_plain, label_of};
+use super::IpfsGateway;
+use super::endpoint::{BeaconEndpointConfig, RpcEndpointConfig};
+use super::labels::{MAX_LABEL_BYTES, is_label_char, label_of};
 use super::public::PUBLIC_RPC;
 
 /// The table of an endpoint.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct EndpointTable {
+struct EndpointTomlTable {
     url: String,
     label: Option<String>,
     own: Option<bool>,
     operator: Option<String>,
 }
 
-impl TryFrom<EndpointTable> for Endpoint {
+impl TryFrom<EndpointTomlTable> for RpcEndpointConfig {
     type Error = String;
 
-    fn try_from(table: EndpointTable) -> Result<Self, String> {
+    fn try_from(table: EndpointTomlTable) -> Result<Self, String> {
         let url = http_url(&table.url)?;
         let operator = match table.operator {
-            Some(operator) => named(operator, "operator")?,
+            Some(operator) => check_name(operator, "operator")?,
             None => label_of(&Self::operator_of(&url)),
         };
         let label = match table.label {
-            Some(label) => named(label, "label")?,
+            Some(label) => check_name(label, "label")?,
             // The host name of a built-in endpoint contains no API key.
             None if PUBLIC_RPC.contains(&table.url.as_str()) => host_and_port(&url),
             None => Self::UNNAMED.to_owned(),
@@ -43,24 +43,24 @@ impl TryFrom<EndpointTable> for Endpoint {
     }
 }
 
-impl FromStr for Endpoint {
+impl FromStr for RpcEndpointConfig {
     type Err = String;
 
     fn from_str(url: &str) -> Result<Self, String> {
-        EndpointTable { url: url.to_owned(), ..EndpointTable::default() }.try_into()
+        EndpointTomlTable { url: url.to_owned(), ..EndpointTomlTable::default() }.try_into()
     }
 }
 
-impl<'de> Deserialize<'de> for Endpoint {
+impl<'de> Deserialize<'de> for RpcEndpointConfig {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(UrlOrTable::<_, EndpointTable>(PhantomData))
+        d.deserialize_any(UrlOrTableVisitor::<_, EndpointTomlTable>(PhantomData))
     }
 }
 
-impl Serialize for Endpoint {
+impl Serialize for RpcEndpointConfig {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let Self { url, label, own, operator } = self.clone();
-        let table = EndpointTable { url: url.into(), label: Some(label), own: Some(own), operator: Some(operator) };
+        let table = EndpointTomlTable { url: url.into(), label: Some(label), own: Some(own), operator: Some(operator) };
         table.serialize(s)
     }
 }
@@ -68,16 +68,16 @@ impl Serialize for Endpoint {
 /// The table of a gateway.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GatewayTable {
+struct GatewayTomlTable {
     url: String,
     label: Option<String>,
     own: Option<bool>,
 }
 
-impl TryFrom<GatewayTable> for Gateway {
+impl TryFrom<GatewayTomlTable> for IpfsGateway {
     type Error = String;
 
-    fn try_from(table: GatewayTable) -> Result<Self, String> {
+    fn try_from(table: GatewayTomlTable) -> Result<Self, String> {
         let mut url = http_url(&table.url)?;
         if url.query().is_some() || !url.username().is_empty() || url.password().is_some() {
             return Err("expected the base URL of a gateway, without user info and query".to_owned());
@@ -86,75 +86,75 @@ impl TryFrom<GatewayTable> for Gateway {
             let base = format!("{base}/");
             url.set_path(&base);
         }
-        let label = table.label.map_or_else(|| Ok(host_and_port(&url)), |label| named(label, "label"))?;
+        let label = table.label.map_or_else(|| Ok(host_and_port(&url)), |label| check_name(label, "label"))?;
         Ok(Self { label, url, own: table.own.unwrap_or(false) })
     }
 }
 
-impl FromStr for Gateway {
+impl FromStr for IpfsGateway {
     type Err = String;
 
     fn from_str(url: &str) -> Result<Self, String> {
-        GatewayTable { url: url.to_owned(), ..GatewayTable::default() }.try_into()
+        GatewayTomlTable { url: url.to_owned(), ..GatewayTomlTable::default() }.try_into()
     }
 }
 
-impl<'de> Deserialize<'de> for Gateway {
+impl<'de> Deserialize<'de> for IpfsGateway {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(UrlOrTable::<_, GatewayTable>(PhantomData))
+        d.deserialize_any(UrlOrTableVisitor::<_, GatewayTomlTable>(PhantomData))
     }
 }
 
-impl Serialize for Gateway {
+impl Serialize for IpfsGateway {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let Self { url, label, own } = self.clone();
-        GatewayTable { url: url.into(), label: Some(label), own: Some(own) }.serialize(s)
+        GatewayTomlTable { url: url.into(), label: Some(label), own: Some(own) }.serialize(s)
     }
 }
 
 /// The table of a beacon endpoint.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct BeaconTable {
+struct BeaconTomlTable {
     url: String,
     label: Option<String>,
 }
 
-impl TryFrom<BeaconTable> for BeaconEndpoint {
+impl TryFrom<BeaconTomlTable> for BeaconEndpointConfig {
     type Error = String;
 
-    fn try_from(table: BeaconTable) -> Result<Self, String> {
+    fn try_from(table: BeaconTomlTable) -> Result<Self, String> {
         let url = http_url(&table.url)?;
-        let label = table.label.map_or_else(|| Ok(Self::UNNAMED.to_owned()), |label| named(label, "label"))?;
+        let label = table.label.map_or_else(|| Ok(Self::UNNAMED.to_owned()), |label| check_name(label, "label"))?;
         Ok(Self { label, url })
     }
 }
 
-impl FromStr for BeaconEndpoint {
+impl FromStr for BeaconEndpointConfig {
     type Err = String;
 
     fn from_str(url: &str) -> Result<Self, String> {
-        BeaconTable { url: url.to_owned(), ..BeaconTable::default() }.try_into()
+        BeaconTomlTable { url: url.to_owned(), ..BeaconTomlTable::default() }.try_into()
     }
 }
 
-impl<'de> Deserialize<'de> for BeaconEndpoint {
+impl<'de> Deserialize<'de> for BeaconEndpointConfig {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(UrlOrTable::<_, BeaconTable>(PhantomData))
+        d.deserialize_any(UrlOrTableVisitor::<_, BeaconTomlTable>(PhantomData))
     }
 }
 
-impl Serialize for BeaconEndpoint {
+impl Serialize for BeaconEndpointConfig {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let Self { url, label } = self.clone();
-        BeaconTable { url: url.into(), label: Some(label) }.serialize(s)
+        BeaconTomlTable { url: url.into(), label: Some(label) }.serialize(s)
     }
 }
 
 /// Reads a `T`, written as a URL or as a `Table`.
-struct UrlOrTable<T, Table>(PhantomData<(T, Table)>);
+struct UrlOrTableVisitor<T, Table>(PhantomData<(T, Table)>);
 
-impl<'de, T, Table> Visitor<'de> for UrlOrTable<T, Table>
+impl<'de, T, Table> Visitor<'de> for UrlOrTableVisitor<T, Table>
 where
     T: FromStr<Err = String> + TryFrom<Table, Error = String>,
     Table: Deserialize<'de>,
@@ -178,7 +178,7 @@ where
 /// Parses an http or https URL with a host. The error never repeats the URL, which may contain an API key.
 fn http_url(s: &str) -> Result<Url, String> {
     if !s.contains("://") {
-        return Err(without_scheme(s));
+        return Err(missing_scheme_error(s));
     }
     let url = Url::parse(s).map_err(|e| format!("expected an http or https URL ({e})"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
@@ -191,7 +191,7 @@ fn http_url(s: &str) -> Result<Url, String> {
 }
 
 /// The error for a URL without a scheme. It repeats only a host with a port: any other text may be an API key.
-fn without_scheme(s: &str) -> String {
+fn missing_scheme_error(s: &str) -> String {
     let (authority, rest) = s.split_at(s.find(['/', '?', '#']).unwrap_or(s.len()));
     let is_port = |port: &str| port.parse::<u16>().is_ok();
     let Some((host, _)) = authority.rsplit_once(':').filter(|(host, port)| is_port(port) && !host.contains('@')) else {
@@ -210,8 +210,8 @@ fn host_and_port(url: &Url) -> String {
 }
 
 /// Checks that a name is short and contains only plain characters.
-fn named(name: String, what: &str) -> Result<String, String> {
-    let good = (1..=MAX_LABEL_BYTES).contains(&name.len()) && name.chars().all(is_plain);
+fn check_name(name: String, what: &str) -> Result<String, String> {
+    let good = (1..=MAX_LABEL_BYTES).contains(&name.len()) && name.chars().all(is_label_char);
     if good {
         Ok(name)
     } else {
@@ -230,12 +230,12 @@ mod tests {
             ("https://g.example/ipfs/", "https://g.example/"),
             ("https://g.example/base/ipfs", "https://g.example/base/"),
         ] {
-            assert_eq!(given.parse::<Gateway>().unwrap().url.as_str(), url);
+            assert_eq!(given.parse::<IpfsGateway>().unwrap().url.as_str(), url);
         }
         for bad in
             ["ftp://g.example", "g.example", "https://u:p@g.example", "https://g.example/?k=1", "https://g.example/#a"]
         {
-            assert!(bad.parse::<Gateway>().is_err(), "{bad}");
+            assert!(bad.parse::<IpfsGateway>().is_err(), "{bad}");
         }
     }
 
@@ -250,7 +250,7 @@ mod tests {
             ("SECRET", "write https:// before it"),
             ("user:SECRET@rpc.example:443", "write https:// before it"),
         ] {
-            for error in [given.parse::<Endpoint>().unwrap_err(), given.parse::<Gateway>().unwrap_err()] {
+            for error in [given.parse::<RpcEndpointConfig>().unwrap_err(), given.parse::<IpfsGateway>().unwrap_err()] {
                 assert!(error.starts_with("expected an http or https URL: the scheme is missing; "), "{error}");
                 assert!(error.ends_with(meant) && !error.contains("SECRET"), "{error}");
             }
@@ -259,10 +259,10 @@ mod tests {
 
     #[test]
     fn an_endpoint_shows_no_key() {
-        let endpoint: Endpoint = "https://rpc.example:8443/v3/SECRET".parse().unwrap();
-        assert_eq!(endpoint.label, Endpoint::UNNAMED);
+        let endpoint: RpcEndpointConfig = "https://rpc.example:8443/v3/SECRET".parse().unwrap();
+        assert_eq!(endpoint.label, RpcEndpointConfig::UNNAMED);
         assert!(!endpoint.own);
-        let error = "htt ps://rpc.example/SECRET".parse::<Endpoint>().unwrap_err();
+        let error = "htt ps://rpc.example/SECRET".parse::<RpcEndpointConfig>().unwrap_err();
         assert!(!error.contains("SECRET"), "{error}");
     }
 
@@ -296,7 +296,7 @@ mod tests {
             ("http://[2001:db8::1]:8545", "[2001:db8::1]"),
             ("http://[2001:db8::1]:8546", "[2001:db8::1]"),
         ] {
-            assert_eq!(url.parse::<Endpoint>().unwrap().operator, operator);
+            assert_eq!(url.parse::<RpcEndpointConfig>().unwrap().operator, operator);
         }
     }
 }

@@ -21,17 +21,21 @@ pub struct OrlojConfig {
 mod tests {
     use std::path::Path;
 
-    use crate::config::{Config, Layer};
+    use crate::config::{Config, ConfigLayer};
 
     #[test]
     fn every_key_is_read_and_written_and_an_empty_url_is_none() {
-        let read = |text: &str| Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        let read =
+            |text: &str| Config::default().with_layers([ConfigLayer::from_toml(text, "f.toml").unwrap()]).unwrap();
         let config = read("[orloj]\nresources = [\"a.yaml\"]\nbase-url = \"https://orloj.example/x/\"\n");
         assert_eq!(config.orloj.resources, [Path::new("a.yaml")]);
         assert_eq!(config.orloj.base_url.as_ref().map(ToString::to_string).as_deref(), Some("https://orloj.example/x"));
-        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
-        assert_eq!(Config::default().with([Layer::of(&Config::default()).unwrap()]).unwrap(), Config::default());
-        let none = Layer::from_toml("[orloj]\nbase-url = \"\"\n", "f.toml").unwrap();
-        assert_eq!(config.with([none]).unwrap().orloj.base_url, None);
+        assert_eq!(Config::default().with_layers([ConfigLayer::from_config(&config).unwrap()]).unwrap(), config);
+        assert_eq!(
+            Config::default().with_layers([ConfigLayer::from_config(&Config::default()).unwrap()]).unwrap(),
+            Config::default()
+        );
+        let none = ConfigLayer::from_toml("[orloj]\nbase-url = \"\"\n", "f.toml").unwrap();
+        assert_eq!(config.with_layers([none]).unwrap().orloj.base_url, None);
     }
 }

@@ -9,23 +9,25 @@ use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
 use clresolve_payment::asset::{AssetId, AssetProperties};
-use clresolve_payment::limits::{AssetLimit, Atomic, Limits, MAX_NETWORKS, MAX_TIMEOUT_SECONDS, NetworkSource, Scheme};
-use clresolve_payment::network::Network;
-use clresolve_payment::route::Route;
+use clresolve_payment::limits::{
+    AssetLimit, AtomicAmount, MAX_NETWORKS, MAX_TIMEOUT_SECONDS, NetworkPermissionSource, PaymentLimits, PaymentScheme,
+};
+use clresolve_payment::network::Caip2Network;
+use clresolve_payment::route::AgentRoute;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::error::ConfigError;
-use super::text::{self, Text};
+use super::text::{self, TextConfigValue};
 use super::value::parse_address;
 
 /// The payment limits. By default no payment is permitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct LimitsConfig {
+pub struct PaymentLimitsConfig {
     /// Permitted networks.
-    pub networks: Networks,
+    pub networks: PermittedNetworks,
     /// Permitted schemes.
-    pub schemes: Vec<Scheme>,
+    pub schemes: Vec<PaymentScheme>,
     /// Maximum validity of an authorization; at most 300 s.
     #[serde(with = "text")]
     pub max_timeout: Duration,
@@ -33,11 +35,11 @@ pub struct LimitsConfig {
     pub assets: Vec<AssetConfig>,
 }
 
-impl Default for LimitsConfig {
+impl Default for PaymentLimitsConfig {
     fn default() -> Self {
         Self {
-            networks: Networks::Source(NetworkSource::Card),
-            schemes: vec![Scheme::Exact],
+            networks: PermittedNetworks::Source(NetworkPermissionSource::Card),
+            schemes: vec![PaymentScheme::Exact],
             max_timeout: Duration::from_secs(MAX_TIMEOUT_SECONDS),
             assets: Vec::new(),
         }
@@ -47,11 +49,11 @@ impl Default for LimitsConfig {
 /// Permitted networks. Those of the configured assets are always permitted; in addition…
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected \"card\", \"limits\" or a list of networks such as eip155:8453")]
-pub enum Networks {
+pub enum PermittedNetworks {
     /// …those that the agent's card lists, or none: published cards list only chain 1.
-    Source(NetworkSource),
+    Source(NetworkPermissionSource),
     /// …those that the agent's card lists, and those in this list.
-    Listed(BTreeSet<Network>),
+    Listed(BTreeSet<Caip2Network>),
 }
 
 /// A permitted asset: its contract, and the maximum amount of one payment.
@@ -60,13 +62,13 @@ pub enum Networks {
 #[non_exhaustive]
 pub struct AssetConfig {
     /// The network.
-    pub network: Network,
+    pub network: Caip2Network,
     /// The contract.
     #[serde(deserialize_with = "text::deserialize")]
     pub address: Address,
     /// Maximum amount of one payment, in atomic units. Without it, no payment in this asset is permitted.
     #[serde(default, with = "text::optional")]
-    pub max_amount: Option<Atomic>,
+    pub max_amount: Option<AtomicAmount>,
     /// `name` of its EIP-712 domain. Required for an asset that is not in the built-in table.
     pub name: Option<String>,
     /// `version` of its EIP-712 domain. Required for an asset that is not in the built-in table.
@@ -77,12 +79,12 @@ pub struct AssetConfig {
     pub symbol: Option<String>,
 }
 
-impl Text for Atomic {
+impl TextConfigValue for AtomicAmount {
     fn parse_text(text: &str) -> Result<Self, String> {
         Self::parse(text).map_err(|error| error.to_string())
     }
 
-    fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+    fn serialize_text<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(&self.0)
     }
 }
@@ -94,7 +96,7 @@ impl AssetConfig {
 
     /// The asset, from the built-in table and this entry.
     fn asset(&self) -> Option<AssetProperties> {
-        let known = AssetProperties::known(&self.id());
+        let known = AssetProperties::find_known(&self.id());
         let text = |said: &Option<String>, known: Option<std::borrow::Cow<'static, str>>| {
             said.clone().map(Into::into).or(known)
         };
@@ -107,19 +109,19 @@ impl AssetConfig {
     }
 }
 
-impl LimitsConfig {
+impl PaymentLimitsConfig {
     /// The payment limits in the form that decisions use.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> PaymentLimits {
         let of_assets = self.assets.iter().map(|asset| asset.network.clone());
         let (source, networks) = match &self.networks {
-            Networks::Source(source) => (*source, of_assets.collect()),
-            Networks::Listed(listed) => (NetworkSource::Card, listed.clone()),
+            PermittedNetworks::Source(source) => (*source, of_assets.collect()),
+            PermittedNetworks::Listed(listed) => (NetworkPermissionSource::Card, listed.clone()),
         };
         let limit = |config: &AssetConfig| {
-            let max_amount = config.max_amount.map(|Atomic(amount)| amount);
+            let max_amount = config.max_amount.map(|AtomicAmount(amount)| amount);
             Some((config.id(), AssetLimit { asset: config.asset()?, max_amount }))
         };
-        Limits {
+        PaymentLimits {
             set: *self != Self::default(),
             networks,
             source,
@@ -130,17 +132,18 @@ impl LimitsConfig {
     }
 
     /// The coin types of the permitted networks.
-    pub fn coins(&self) -> BTreeSet<CoinType> {
-        self.limits().networks.iter().filter_map(|network| CoinType::of_chain(network.chain_id()?)).collect()
+    pub fn coin_types(&self) -> BTreeSet<CoinType> {
+        self.limits().networks.iter().filter_map(|network| CoinType::for_chain(network.chain_id()?)).collect()
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(super) fn check_limits(&self) -> Result<(), ConfigError> {
         let wrong = |detail: String| Err(ConfigError::Conflict { key: "limits".to_owned(), detail });
         if self.max_timeout.as_secs() > MAX_TIMEOUT_SECONDS || self.max_timeout.subsec_nanos() != 0 {
             return wrong(format!("max-timeout is a whole number of seconds, at most {MAX_TIMEOUT_SECONDS}"));
         }
         let networks = self.limits().networks;
-        if let Some(other) = networks.iter().find(|network| network.chain_id().and_then(CoinType::of_chain).is_none()) {
+        if let Some(other) = networks.iter().find(|network| network.chain_id().and_then(CoinType::for_chain).is_none())
+        {
             return wrong(format!("{other} is no EVM chain with a coin type (ENSIP-11)"));
         }
         if networks.len() > MAX_NETWORKS {
@@ -161,77 +164,77 @@ impl LimitsConfig {
 }
 
 /// `[routes]`: the https URL of an agent (`NAME`), or of one of its verbs (`NAME/VERB`).
-pub type Routes = BTreeMap<String, String>;
+pub type AgentRouteUrls = BTreeMap<String, String>;
 
 /// `[payees]`: accounts (CAIP-10) that the operator knows to be an agent's, by name.
-pub type KnownPayees = BTreeMap<String, Vec<Account>>;
+pub type KnownPayees = BTreeMap<String, Vec<Caip10Account>>;
 
 /// An account on an EVM chain, as CAIP-10 writes it: `eip155:8453:0x…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct Caip10Account {
     /// The network.
-    pub network: Network,
+    pub network: Caip2Network,
     /// The address.
     pub address: Address,
 }
 
-impl FromStr for Account {
+impl FromStr for Caip10Account {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let expected =
             || "expected an account such as eip155:8453:0x… (CAIP-10), in mixed case with a valid checksum".to_owned();
         let (network, address) = text.rsplit_once(':').ok_or_else(expected)?;
-        let network: Network = network.parse().map_err(|_| expected())?;
+        let network: Caip2Network = network.parse().map_err(|_| expected())?;
         network.chain_id().ok_or_else(expected)?;
         Ok(Self { network, address: parse_address(address).map_err(|_| expected())? })
     }
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for Caip10Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.network, self.address)
     }
 }
 
-impl Serialize for Account {
+impl Serialize for Caip10Account {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Account {
+impl<'de> Deserialize<'de> for Caip10Account {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
 /// Checks that names are in normal form and that URLs are usable.
-pub(super) fn check(routes: &Routes, payees: &KnownPayees) -> Result<(), ConfigError> {
+pub(super) fn check_routes_and_payees(routes: &AgentRouteUrls, payees: &KnownPayees) -> Result<(), ConfigError> {
     let wrong = |key: String, detail: &str| Err(ConfigError::Conflict { key, detail: detail.to_owned() });
     for (agent, url) in routes {
         let (name, verb) = agent.split_once('/').map_or((agent.as_str(), None), |(name, verb)| (name, Some(verb)));
-        if !is_normal(name) || verb.is_some_and(|verb| verb.is_empty() || verb.contains('/')) {
+        if !is_normalized_name(name) || verb.is_some_and(|verb| verb.is_empty() || verb.contains('/')) {
             return wrong(format!("routes.{agent}"), "expected NAME or NAME/VERB, the name in normal form");
         }
-        if Route::configured(url).is_none() {
+        if AgentRoute::from_configuration(url).is_none() {
             return wrong(format!("routes.{agent}"), "expected an https URL; http is for this machine alone");
         }
     }
-    match payees.keys().find(|name| !is_normal(name)) {
+    match payees.keys().find(|name| !is_normalized_name(name)) {
         Some(name) => wrong(format!("payees.{name}"), "expected a name in normal form"),
         None => Ok(()),
     }
 }
 
-pub(super) fn is_normal(name: &str) -> bool {
+pub(super) fn is_normalized_name(name: &str) -> bool {
     EnsName::parse(name).is_ok_and(|parsed| parsed.as_str() == name)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::config::testing::read;
-    use crate::config::{Config, Layer};
+    use crate::config::testing::parse_over_defaults;
+    use crate::config::{Config, ConfigLayer};
 
     const FULL: &str = r#"
 [limits]
@@ -263,22 +266,26 @@ symbol = "TUSD"
 
     #[test]
     fn every_key_is_read_and_written() {
-        let config = read(FULL).unwrap();
+        let config = parse_over_defaults(FULL).unwrap();
         assert_eq!(config.limits.limits().networks.len(), 2);
-        assert_eq!(config.limits.coins().len(), 2);
+        assert_eq!(config.limits.coin_types().len(), 2);
         assert_eq!(config.limits.limits().max_timeout_seconds, 60);
         assert_eq!((config.routes.len(), config.payees.len()), (2, 1));
-        let written = Layer::of(&config).unwrap();
-        assert_eq!(Config::default().with([written.clone()]).unwrap(), config);
+        let written = ConfigLayer::from_config(&config).unwrap();
+        assert_eq!(Config::default().with_layers([written.clone()]).unwrap(), config);
         let text = toml::to_string(&written).unwrap();
-        assert_eq!(Config::default().with([Layer::from_toml(&text, "g.toml").unwrap()]).unwrap(), config, "{text}");
+        assert_eq!(
+            Config::default().with_layers([ConfigLayer::from_toml(&text, "g.toml").unwrap()]).unwrap(),
+            config,
+            "{text}"
+        );
     }
 
     #[test]
     fn nothing_is_permitted_by_default() {
         let limits = Config::default().limits.limits();
         assert!(limits.assets.is_empty() && !limits.set);
-        assert!(Config::default().limits.coins().is_empty());
+        assert!(Config::default().limits.coin_types().is_empty());
     }
 
     #[test]
@@ -301,7 +308,7 @@ symbol = "TUSD"
             "[payees]\n\"a.eth\" = [\"0x70997970C51812dc3A010C7d01b50e0d17dc79C8\"]",
             "[payees]\n\"a.eth\" = [\"eip155:1:0x70997970c51812dc3A010C7d01b50e0d17dc79C8\"]",
         ] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(parse_over_defaults(text).is_err(), "{text}");
         }
     }
 }

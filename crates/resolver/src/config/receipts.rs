@@ -13,15 +13,15 @@ pub struct ReceiptsConfig {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::testing::read;
-    use crate::config::{Config, ConfigError, Layer};
+    use crate::config::testing::parse_over_defaults;
+    use crate::config::{Config, ConfigError, ConfigLayer};
 
     #[test]
     fn receipts_are_remembered_where_there_is_a_memory() {
-        let config = read("[memory]\npath = \"m\"\n[receipts]\nremember = true\n").unwrap();
+        let config = parse_over_defaults("[memory]\npath = \"m\"\n[receipts]\nremember = true\n").unwrap();
         assert!(config.receipts.remember && !Config::default().receipts.remember);
-        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
-        let Err(ConfigError::Conflict { key, .. }) = read("[receipts]\nremember = true\n") else {
+        assert_eq!(Config::default().with_layers([ConfigLayer::from_config(&config).unwrap()]).unwrap(), config);
+        let Err(ConfigError::Conflict { key, .. }) = parse_over_defaults("[receipts]\nremember = true\n") else {
             panic!("nothing could be remembered");
         };
         assert_eq!(key, "receipts.remember");

@@ -9,8 +9,8 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
-use super::text::{self, Text};
-use crate::fetch::{OriginSpec, StreamTo};
+use super::text::{self, TextConfigValue};
+use crate::fetch::{HostPort, StreamAddress};
 
 /// The port if the URL contains none.
 const DEFAULT_PORT: u16 = 6379;
@@ -33,7 +33,7 @@ pub struct RedisConfig {
     #[serde(with = "text::or_empty")]
     pub mac_key: Option<PathBuf>,
     /// Prefix of the keys and the channel. Daemons with different prefixes share nothing.
-    #[serde(deserialize_with = "prefix")]
+    #[serde(deserialize_with = "deserialize_prefix")]
     pub prefix: String,
     /// How long a resolution waits for an answer of the server before it continues without it.
     #[serde(with = "text")]
@@ -65,8 +65,8 @@ pub struct RedisUrl(Url);
 
 impl RedisUrl {
     /// The address.
-    pub fn place(&self) -> StreamTo {
-        place(&self.0).expect("checked when the URL was read")
+    pub fn stream_address(&self) -> StreamAddress {
+        parse_stream_address(&self.0).expect("checked when the URL was read")
     }
 
     /// The user to log in as, if the URL contains one.
@@ -93,19 +93,19 @@ impl FromStr for RedisUrl {
         let expected = || "expected redis://HOST:PORT/DB, rediss://HOST:PORT/DB or unix:///PATH?db=DB".to_owned();
         let url = Url::parse(s).map_err(|_| expected())?;
         let is_plain = url.fragment().is_none() && (url.scheme() == "unix" || url.query().is_none());
-        if !is_plain || place(&url).is_none() || database(&url).is_none() {
+        if !is_plain || parse_stream_address(&url).is_none() || database(&url).is_none() {
             return Err(expected());
         }
         Ok(Self(url))
     }
 }
 
-impl Text for RedisUrl {
+impl TextConfigValue for RedisUrl {
     fn parse_text(text: &str) -> Result<Self, String> {
         text.parse()
     }
 
-    fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+    fn serialize_text<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(&self.0)
     }
 }
@@ -116,16 +116,16 @@ impl fmt::Debug for RedisUrl {
     }
 }
 
-fn place(url: &Url) -> Option<StreamTo> {
+fn parse_stream_address(url: &Url) -> Option<StreamAddress> {
     if url.scheme() == "unix" {
         let path = PathBuf::from(decoded(url.path()));
         let is_local = url.host_str().is_none_or(str::is_empty);
-        return (is_local && path.is_absolute() && path.file_name().is_some()).then_some(StreamTo::Unix(path));
+        return (is_local && path.is_absolute() && path.file_name().is_some()).then_some(StreamAddress::Unix(path));
     }
-    let origin: OriginSpec = format!("{}:{}", url.host_str()?, url.port().unwrap_or(DEFAULT_PORT)).parse().ok()?;
+    let origin: HostPort = format!("{}:{}", url.host_str()?, url.port().unwrap_or(DEFAULT_PORT)).parse().ok()?;
     match url.scheme() {
-        "redis" => Some(StreamTo::Plain(origin)),
-        "rediss" => Some(StreamTo::Tls(origin)),
+        "redis" => Some(StreamAddress::Plain(origin)),
+        "rediss" => Some(StreamAddress::Tls(origin)),
         _ => None,
     }
 }
@@ -146,8 +146,8 @@ fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-fn prefix<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
-    text::checked(d, parse_prefix)
+fn deserialize_prefix<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    text::deserialize_checked(d, parse_prefix)
 }
 
 fn parse_prefix(s: &str) -> Result<String, String> {
@@ -166,11 +166,14 @@ mod tests {
     fn a_url_says_where_the_server_is_and_how_one_logs_in() {
         let read = |text: &str| text.parse::<RedisUrl>().expect(text);
         let plain = read("redis://user:p%40ss@cache.internal/3");
-        assert_eq!(plain.place(), StreamTo::Plain("cache.internal:6379".parse().unwrap()));
+        assert_eq!(plain.stream_address(), StreamAddress::Plain("cache.internal:6379".parse().unwrap()));
         assert_eq!((plain.user(), plain.password(), plain.database()), (Some("user".into()), Some("p@ss".into()), 3));
-        assert_eq!(read("rediss://[::1]:6380").place(), StreamTo::Tls("[::1]:6380".parse().unwrap()));
+        assert_eq!(read("rediss://[::1]:6380").stream_address(), StreamAddress::Tls("[::1]:6380".parse().unwrap()));
         let socket = read("unix:///run/redis/redis.sock?db=2");
-        assert_eq!((socket.place(), socket.database()), (StreamTo::Unix("/run/redis/redis.sock".into()), 2));
+        assert_eq!(
+            (socket.stream_address(), socket.database()),
+            (StreamAddress::Unix("/run/redis/redis.sock".into()), 2)
+        );
         assert_eq!(format!("{:?}", read("redis://:SECRET@a.example")), "RedisUrl(redis://…)");
     }
 

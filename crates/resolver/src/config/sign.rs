@@ -15,28 +15,31 @@ pub struct SignConfig {
     #[serde(with = "text::or_empty")]
     pub key: Option<PathBuf>,
     /// `iss` of signed verdicts.
-    #[serde(serialize_with = "text::or_empty::serialize", deserialize_with = "issuer")]
+    #[serde(serialize_with = "text::or_empty::serialize", deserialize_with = "deserialize_issuer")]
     pub issuer: Option<String>,
     /// Files with public keys to publish besides that of the signing key: earlier keys and the next one.
     pub publish: Vec<PathBuf>,
 }
 
-fn issuer<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
-    text::or_empty::read(d, parse_issuer)
+fn deserialize_issuer<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
+    text::or_empty::deserialize_unless_empty(d, parse_issuer)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::config::testing::read;
-    use crate::config::{Config, ConfigError, Layer};
+    use crate::config::testing::parse_over_defaults;
+    use crate::config::{Config, ConfigError, ConfigLayer};
 
     #[test]
     fn every_key_is_read_and_written() {
         let text = "[sign]\nkey = \"k.pem\"\nissuer = \"https://a.example\"\npublish = [\"old.json\"]\n";
-        let config = read(text).unwrap();
+        let config = parse_over_defaults(text).unwrap();
         assert_eq!(config.sign.issuer.as_deref(), Some("https://a.example"));
-        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
-        assert_eq!(Config::default().with([Layer::of(&Config::default()).unwrap()]).unwrap(), Config::default());
+        assert_eq!(Config::default().with_layers([ConfigLayer::from_config(&config).unwrap()]).unwrap(), config);
+        assert_eq!(
+            Config::default().with_layers([ConfigLayer::from_config(&Config::default()).unwrap()]).unwrap(),
+            Config::default()
+        );
     }
 
     #[test]
@@ -45,17 +48,17 @@ mod tests {
             Err(ConfigError::Conflict { key, .. }) => key,
             other => panic!("{other:?}"),
         };
-        assert_eq!(key(read("[sign]\nkey = \"k.pem\"\n")), "sign.issuer");
-        assert_eq!(key(read("[sign]\npublish = [\"old.json\"]\n")), "sign.publish");
-        assert!(read("[sign]\nissuer = \"a b\"\n").is_err());
-        assert!(read("[sign]\nissuer = \"https://a.example\"\n").is_ok(), "the key may come as a flag");
+        assert_eq!(key(parse_over_defaults("[sign]\nkey = \"k.pem\"\n")), "sign.issuer");
+        assert_eq!(key(parse_over_defaults("[sign]\npublish = [\"old.json\"]\n")), "sign.publish");
+        assert!(parse_over_defaults("[sign]\nissuer = \"a b\"\n").is_err());
+        assert!(parse_over_defaults("[sign]\nissuer = \"https://a.example\"\n").is_ok(), "the key may come as a flag");
     }
 
     #[test]
     fn the_sandbox_refuses_to_sign() {
         let text = "world = \"sandbox\"\nchain-id = 31337\nrpc = [\"http://127.0.0.1:1\"]\n\
             [sign]\nkey = \"k.pem\"\nissuer = \"https://a.example\"\n";
-        let error = read(text).unwrap_err().to_string();
+        let error = parse_over_defaults(text).unwrap_err().to_string();
         assert!(error.starts_with("sign.key: the sandbox signs nothing"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use clresolve_payment::ADDRESS_FORM;
 use serde::de::Error as _;
 use serde::{Deserialize as _, Deserializer};
 
-use super::{Grade, Hedging};
+use super::{HedgeDelay, ProofGrade};
 
 /// Longest permitted time limit of a question.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -43,12 +43,12 @@ pub enum ProofDemand {
 
 impl ProofDemand {
     /// The grade of answers that meet the demand.
-    pub const fn grade(self) -> Grade {
+    pub const fn grade(self) -> ProofGrade {
         match self {
-            Self::SingleRpc => Grade::SingleRpc,
-            Self::Quorum => Grade::Quorum,
-            Self::StateProof => Grade::StateProof,
-            Self::ConsensusProof => Grade::ConsensusProof,
+            Self::SingleRpc => ProofGrade::SingleRpc,
+            Self::Quorum => ProofGrade::Quorum,
+            Self::StateProof => ProofGrade::StateProof,
+            Self::ConsensusProof => ProofGrade::ConsensusProof,
         }
     }
 }
@@ -80,7 +80,7 @@ impl fmt::Display for ProofDemand {
 
 /// Who must vouch for a block header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeaderDemand {
+pub enum BlockHeaderDemand {
     /// RPC operators, as many as `quorum` says.
     Quorum,
     /// The chain's validators, verified by the light client.
@@ -89,14 +89,14 @@ pub enum HeaderDemand {
     Both,
 }
 
-impl HeaderDemand {
+impl BlockHeaderDemand {
     /// Whether the light client must verify the header.
     pub const fn is_by_consensus(self) -> bool {
         matches!(self, Self::Consensus | Self::Both)
     }
 }
 
-impl FromStr for HeaderDemand {
+impl FromStr for BlockHeaderDemand {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
@@ -109,7 +109,7 @@ impl FromStr for HeaderDemand {
     }
 }
 
-impl fmt::Display for HeaderDemand {
+impl fmt::Display for BlockHeaderDemand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Quorum => "quorum",
@@ -136,17 +136,17 @@ pub fn parse_issuer(s: &str) -> Result<String, String> {
 /// # Errors
 /// What was expected.
 pub fn parse_quorum(s: &str) -> Result<usize, String> {
-    s.parse().map_err(|_| QUORUM_EXPECTED.to_owned()).and_then(quorum)
+    s.parse().map_err(|_| QUORUM_EXPECTED.to_owned()).and_then(check_quorum)
 }
 
 /// Checks that the number can be a quorum.
-fn quorum(agree: usize) -> Result<usize, String> {
+fn check_quorum(agree: usize) -> Result<usize, String> {
     if (2..=MAX_QUORUM).contains(&agree) { Ok(agree) } else { Err(QUORUM_EXPECTED.to_owned()) }
 }
 
 /// For serde: a number of operators that must agree.
 pub(super) fn read_quorum<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
-    quorum(usize::deserialize(d)?).map(Some).map_err(D::Error::custom)
+    check_quorum(usize::deserialize(d)?).map(Some).map_err(D::Error::custom)
 }
 
 /// Parses the hash of a block: `0x` and 64 hex digits.
@@ -207,7 +207,7 @@ pub fn parse_duration(s: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-impl FromStr for Hedging {
+impl FromStr for HedgeDelay {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
@@ -253,11 +253,11 @@ mod tests {
     #[test]
     fn hedging_is_learnt_or_a_time() {
         for text in ["learnt", "800ms", "1h"] {
-            assert_eq!(text.parse().map(|hedging: Hedging| hedging.to_string()).as_deref(), Ok(text));
+            assert_eq!(text.parse().map(|hedging: HedgeDelay| hedging.to_string()).as_deref(), Ok(text));
         }
         let expected = "expected a duration such as 15s, 500ms or 1m 30s, or learnt";
-        assert_eq!("never".parse::<Hedging>().unwrap_err(), expected);
-        assert!("2h".parse::<Hedging>().is_err());
+        assert_eq!("never".parse::<HedgeDelay>().unwrap_err(), expected);
+        assert!("2h".parse::<HedgeDelay>().is_err());
     }
 
     #[test]

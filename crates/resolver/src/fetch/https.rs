@@ -7,18 +7,18 @@ use bytes::Bytes;
 use clresolve_core::json;
 use clresolve_core::text::excerpt;
 use clresolve_egress::header;
-use clresolve_ipfs::Budget;
+use clresolve_ipfs::DagWalkBudget;
 use url::Url;
 
-use super::egress::{Call, Egress, ForeignUrl, Reply, deadline_in, origin_text};
-use super::{Cause, EgressViolation, FetchError, Forbidden};
+use super::egress::{Egress, EgressRequest, EgressResponse, UntrustedUrl, deadline_in, origin_text};
+use super::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError};
 
 /// Maximum number of bytes of an Agent-Card, on the wire and decoded: what the parser accepts. Released cards have 2
 /// KiB.
-pub const CARD_LIMIT: usize = json::Limits::CARD.bytes;
+pub const CARD_LIMIT: usize = json::JsonLimits::CARD.bytes;
 
 // The limit of a card does not depend on its source.
-const _: () = assert!(Budget::card().total_bytes == CARD_LIMIT);
+const _: () = assert!(DagWalkBudget::for_card().total_bytes == CARD_LIMIT);
 
 /// Maximum number of bytes of a registry's manifest, from any source: room for 5,000 agents. The published manifests
 /// use about 850 bytes for each of 14 agents. A longer list of names needs no manifest.
@@ -41,7 +41,7 @@ pub struct FetchLimits {
     /// Total time, including redirects.
     pub total: Duration,
     /// Which redirect targets are allowed.
-    pub redirects: Redirects,
+    pub redirects: RedirectPolicy,
     /// Whether plain `http` is allowed, for an origin that the operator named.
     pub plain: bool,
 }
@@ -49,27 +49,27 @@ pub struct FetchLimits {
 impl FetchLimits {
     /// The limits for an Agent-Card.
     #[must_use]
-    pub const fn card() -> Self {
-        Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT, redirects: Redirects::Anywhere, plain: false }
+    pub const fn for_card() -> Self {
+        Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT, redirects: RedirectPolicy::Anywhere, plain: false }
     }
 
     /// The limits for a registry's manifest.
     #[must_use]
-    pub const fn registry() -> Self {
-        Self { bytes: REGISTRY_LIMIT, ..Self::card() }
+    pub const fn for_registry() -> Self {
+        Self { bytes: REGISTRY_LIMIT, ..Self::for_card() }
     }
 
     /// The limits for the keys of a trust root. The verifier names the origin, so no other origin may respond in its
     /// place.
     #[must_use]
-    pub const fn keys() -> Self {
-        Self { redirects: Redirects::SameOrigin, ..Self::card() }
+    pub const fn for_keys() -> Self {
+        Self { redirects: RedirectPolicy::SameOrigin, ..Self::for_card() }
     }
 }
 
 /// Which redirect targets are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Redirects {
+pub enum RedirectPolicy {
     /// Any URL that the egress guard accepts.
     Anywhere,
     /// URLs with the scheme, host and port of the first request.
@@ -78,7 +78,7 @@ pub enum Redirects {
 
 /// A document as received, after decoding its content coding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Body {
+pub struct FetchedDocument {
     /// The bytes.
     pub bytes: Bytes,
     /// The URL that served the bytes, without a fragment.
@@ -88,12 +88,12 @@ pub struct Body {
     /// The `Content-Type` header, truncated. It does not influence any decision.
     pub content_type: Option<String>,
     /// The caching headers of the response.
-    pub caching: Caching,
+    pub caching: CachingHeaders,
 }
 
 /// The headers that determine the age and freshness of a response (RFC 9111), truncated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Caching {
+pub struct CachingHeaders {
     /// `Age`.
     pub age: Option<String>,
     /// `Cache-Control`.
@@ -104,8 +104,8 @@ pub struct Caching {
     pub date: Option<String>,
 }
 
-impl Caching {
-    fn of(reply: &Reply) -> Self {
+impl CachingHeaders {
+    fn from_reply(reply: &EgressResponse) -> Self {
         let header = |name| reply.header(name).map(excerpt);
         Self {
             age: header(header::AGE),
@@ -121,58 +121,58 @@ impl Caching {
 /// # Errors
 /// [`FetchError::Forbidden`] if the guard refuses the URL or a redirect target, [`FetchError::Oversize`] if the body is
 /// too large, and [`FetchError::Unavailable`] for every other failure to obtain a complete 2xx body.
-pub async fn get(egress: &Egress, url: &str, limits: FetchLimits) -> Result<Body, FetchError> {
+pub async fn get(egress: &Egress, url: &str, limits: FetchLimits) -> Result<FetchedDocument, FetchError> {
     let deadline = deadline_in(limits.total);
-    let mut chain = Chain::start(url, limits.redirects)?;
+    let mut chain = RedirectChain::start(url, limits.redirects)?;
     loop {
-        let call = Call::get("application/json, */*;q=0.5").gzip().patient();
-        let sent = match limits.plain && chain.is_plain() {
-            true => egress.plain(chain.current(), call, deadline).await,
-            false => egress.foreign(chain.current(), call, deadline).await,
+        let call = EgressRequest::get("application/json, */*;q=0.5").gzip().with_retries();
+        let sent = match limits.plain && chain.is_plain_http() {
+            true => egress.send_plain_http(chain.current(), call, deadline).await,
+            false => egress.send_untrusted(chain.current(), call, deadline).await,
         };
-        let reply = sent.map_err(|e| chain.locate(e))?;
+        let reply = sent.map_err(|e| chain.locate_error(e))?;
         if let 301 | 302 | 303 | 307 | 308 = reply.status() {
             chain.follow(&reply)?;
             continue;
         }
         check_status(reply.status())?;
         let content_type = reply.header(header::CONTENT_TYPE).map(excerpt);
-        let caching = Caching::of(&reply);
+        let caching = CachingHeaders::from_reply(&reply);
         let bytes = reply.bytes(limits.bytes).await?;
-        let (final_url, hops) = chain.end();
-        return Ok(Body { bytes, final_url, hops, content_type, caching });
+        let (final_url, hops) = chain.into_final_url();
+        return Ok(FetchedDocument { bytes, final_url, hops, content_type, caching });
     }
 }
 
 /// Accepts a successful status with a complete body. Statuses without a body (204, 205) and partial content (206) are
 /// errors.
-fn check_status(status: u16) -> Result<(), Cause> {
+fn check_status(status: u16) -> Result<(), SourceUnavailableError> {
     match status {
-        204..=206 => Err(Cause::Status(status)),
+        204..=206 => Err(SourceUnavailableError::Status(status)),
         200..=299 => Ok(()),
-        _ => Err(Cause::Status(status)),
+        _ => Err(SourceUnavailableError::Status(status)),
     }
 }
 
 /// The URLs requested so far: at most [`MAX_HOPS`] plus one.
-struct Chain {
-    redirects: Redirects,
-    visited: Vec<ForeignUrl>,
-    current: ForeignUrl,
+struct RedirectChain {
+    redirects: RedirectPolicy,
+    visited: Vec<UntrustedUrl>,
+    current: UntrustedUrl,
 }
 
-impl Chain {
-    fn start(url: &str, redirects: Redirects) -> Result<Self, FetchError> {
-        let current = ForeignUrl::parse(url, URL_LIMIT).map_err(|why| forbidden(0, why))?;
+impl RedirectChain {
+    fn start(url: &str, redirects: RedirectPolicy) -> Result<Self, FetchError> {
+        let current = UntrustedUrl::parse(url, URL_LIMIT).map_err(|why| forbidden_error(0, why))?;
         Ok(Self { redirects, visited: Vec::new(), current })
     }
 
-    fn current(&self) -> &ForeignUrl {
+    fn current(&self) -> &UntrustedUrl {
         &self.current
     }
 
     /// Whether every URL so far is plain `http`. A redirect from `https` to `http` is not followed.
-    fn is_plain(&self) -> bool {
+    fn is_plain_http(&self) -> bool {
         self.visited.iter().chain([&self.current]).all(|url| url.as_url().scheme() == "http")
     }
 
@@ -180,40 +180,40 @@ impl Chain {
         u8::try_from(self.visited.len()).unwrap_or(u8::MAX)
     }
 
-    fn end(self) -> (Url, u8) {
+    fn into_final_url(self) -> (Url, u8) {
         let hops = self.hops();
         (self.current.into_url(), hops)
     }
 
     /// Adds the hop at which the error occurred.
-    fn locate(&self, error: FetchError) -> FetchError {
+    fn locate_error(&self, error: FetchError) -> FetchError {
         match error {
-            FetchError::Forbidden(forbidden) => Forbidden { hop: self.hops(), ..forbidden }.into(),
+            FetchError::Forbidden(forbidden) => ForbiddenUrlError { hop: self.hops(), ..forbidden }.into(),
             other => other,
         }
     }
 
     /// Follows a redirect. Its target is checked when the next request is sent.
-    fn follow(&mut self, reply: &Reply) -> Result<(), FetchError> {
-        let leads_nowhere = Cause::Status(reply.status());
+    fn follow(&mut self, reply: &EgressResponse) -> Result<(), FetchError> {
+        let leads_nowhere = SourceUnavailableError::Status(reply.status());
         let location = reply.header(header::LOCATION).ok_or_else(|| leads_nowhere.clone())?;
         let hop = self.hops() + 1;
         let next = self.current.join(location, URL_LIMIT).map_err(|why| match why {
             EgressViolation::NotUrl => leads_nowhere.into(),
-            why => forbidden(hop, why),
+            why => forbidden_error(hop, why),
         })?;
-        if self.redirects == Redirects::SameOrigin
+        if self.redirects == RedirectPolicy::SameOrigin
             && !clresolve_core::mutant!("keys-from-another-origin")
             && next.as_url().origin() != self.current.as_url().origin()
         {
             let target = origin_text(next.as_url());
-            return Err(Forbidden { hop, target, why: EgressViolation::AnotherOrigin }.into());
+            return Err(ForbiddenUrlError { hop, target, why: EgressViolation::AnotherOrigin }.into());
         }
         if next == self.current || self.visited.contains(&next) {
-            return Err(Cause::RedirectLoop.into());
+            return Err(SourceUnavailableError::RedirectLoop.into());
         }
         if hop > MAX_HOPS && !clresolve_core::mutant!("endless-redirects") {
-            return Err(Cause::TooManyRedirects.into());
+            return Err(SourceUnavailableError::TooManyRedirects.into());
         }
         self.visited.push(std::mem::replace(&mut self.current, next));
         Ok(())
@@ -221,6 +221,6 @@ impl Chain {
 }
 
 /// The error for a URL that is too long, disguised or invalid. It repeats no part of the URL.
-fn forbidden(hop: u8, why: EgressViolation) -> FetchError {
-    Forbidden { hop, target: "the URL".to_owned(), why }.into()
+fn forbidden_error(hop: u8, why: EgressViolation) -> FetchError {
+    ForbiddenUrlError { hop, target: "the URL".to_owned(), why }.into()
 }

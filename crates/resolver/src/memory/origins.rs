@@ -5,17 +5,17 @@
 //! evicts the least recently used unproven one. An unproven origin never evicts a proven one. If all are proven, a
 //! new proven origin evicts the newest, so that mass-produced origins evict each other.
 
-use clresolve_payment::check::{Remembered, SeenIdentity, SellerIdentity, WebOrigin};
+use clresolve_payment::check::{OriginMemoryEntry, SeenIdentity, SellerIdentity, WebOrigin};
 use redb::{ReadableTable, ReadableTableMetadata as _, TableDefinition};
 
-use super::{FORGOTTEN_AT_ONCE, Memory, MemoryError, Store, decode, failed};
+use super::{FORGOTTEN_AT_ONCE, MemoryFile, ResolverMemory, ResolverMemoryError, decode, memory_error};
 
-type RowKey = (&'static str, u64, &'static str);
+type OriginRowKey = (&'static str, u64, &'static str);
 
 /// Whether the origin is proven, and a number that increases over time. An unproven origin gets a new number when its
 /// entry changes, or when it is used after enough new origins (see [`RENUMBERED_SHARE`]). A proven origin gets one only
 /// when it becomes proven.
-type Rank = (bool, u64);
+type OriginRank = (bool, u64);
 
 /// A new origin gets the next multiple of this as its number. A stored origin gets the next number, so the difference
 /// between two numbers shows how many new origins were stored between them.
@@ -27,16 +27,16 @@ const STEP: u64 = 1 << 20;
 const RENUMBERED_SHARE: u64 = 16;
 
 /// The rank of each origin and what is remembered of it, as JSON. Another format needs another table.
-const ORIGINS: TableDefinition<RowKey, (Rank, &[u8])> = TableDefinition::new("origins/2");
+const ORIGINS: TableDefinition<OriginRowKey, (OriginRank, &[u8])> = TableDefinition::new("origins/2");
 
 /// The origins by rank. Unproven origins are evicted from the first row on, proven ones from the last row back.
-const RANKED: TableDefinition<Rank, RowKey> = TableDefinition::new("origins-ranked/2");
+const RANKED: TableDefinition<OriginRank, OriginRowKey> = TableDefinition::new("origins-ranked/2");
 
 /// Maximum length of an origin, in bytes: scheme, the longest host name of DNS and a port. Longer ones are not stored.
 const MAX_ORIGIN_BYTES: usize = 8 + 253 + 6;
 
 /// An origin, and what is remembered of it or why that cannot be read.
-pub type OriginRow = (String, Result<Remembered, MemoryError>);
+pub type RememberedOriginRow = (String, Result<OriginMemoryEntry, ResolverMemoryError>);
 
 /// The key of an origin. Worlds and chains never share one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,10 +57,13 @@ impl OriginKey {
     }
 }
 
-impl Memory {
+impl ResolverMemory {
     /// Stores the initial entries of the sandbox. Blocks.
     #[cfg(feature = "sandbox")]
-    pub(crate) fn seed(&self, entries: impl IntoIterator<Item = (OriginKey, Remembered)>) -> Result<(), MemoryError> {
+    pub(crate) fn seed(
+        &self,
+        entries: impl IntoIterator<Item = (OriginKey, OriginMemoryEntry)>,
+    ) -> Result<(), ResolverMemoryError> {
         entries.into_iter().try_for_each(|(origin, entry)| self.store.note_origin(&origin, entry).map(drop))
     }
 
@@ -68,62 +71,74 @@ impl Memory {
     ///
     /// # Errors
     /// If the file or the entry cannot be read, or the read times out.
-    pub async fn recall_origin(&self, origin: OriginKey) -> Result<Remembered, MemoryError> {
-        self.ask(move |store| store.recall_origin(&origin)).await
+    pub async fn recall_origin(&self, origin: OriginKey) -> Result<OriginMemoryEntry, ResolverMemoryError> {
+        self.run_operation(move |store| store.recall_origin(&origin)).await
     }
 
     /// Adds what a check found to the entry of the origin, and counts as a use of the entry. Returns the resulting
     /// entry, which is empty if the origin is not stored.
     ///
-    /// A stored identity stays: only [`Store::accept_origin`] replaces it. A stored proposal or payee stays unless
+    /// A stored identity stays: only [`MemoryFile::accept_origin`] replaces it. A stored proposal or payee stays unless
     /// `noted` has another one; the same one again keeps its first time and block. If the tables are full of proven
     /// origins, an unproven one is not stored; an origin that is longer than DNS allows never is.
     ///
     /// # Errors
     /// If the file cannot be written, the entry cannot be read, or the operation times out.
-    pub async fn note_origin(&self, origin: OriginKey, noted: Remembered) -> Result<Remembered, MemoryError> {
-        self.ask(move |store| store.note_origin(&origin, noted)).await
+    pub async fn note_origin(
+        &self,
+        origin: OriginKey,
+        noted: OriginMemoryEntry,
+    ) -> Result<OriginMemoryEntry, ResolverMemoryError> {
+        self.run_operation(move |store| store.note_origin(&origin, noted)).await
     }
 }
 
-impl Store {
-    /// As [`Memory::recall_origin`].
+impl MemoryFile {
+    /// As [`ResolverMemory::recall_origin`].
     ///
     /// # Errors
     /// If the file or the entry cannot be read.
-    pub fn recall_origin(&self, origin: &OriginKey) -> Result<Remembered, MemoryError> {
-        let Some(rows) = self.read(ORIGINS)? else { return Ok(Remembered::default()) };
-        Ok(stored(&rows, origin)?.map(|(_, known)| known).unwrap_or_default())
+    pub fn recall_origin(&self, origin: &OriginKey) -> Result<OriginMemoryEntry, ResolverMemoryError> {
+        let Some(rows) = self.open_table(ORIGINS)? else { return Ok(OriginMemoryEntry::default()) };
+        Ok(stored_origin(&rows, origin)?.map(|(_, known)| known).unwrap_or_default())
     }
 
-    /// As [`Memory::note_origin`].
+    /// As [`ResolverMemory::note_origin`].
     ///
     /// # Errors
     /// If the file cannot be written, or if the entry cannot be read.
-    pub fn note_origin(&self, origin: &OriginKey, noted: Remembered) -> Result<Remembered, MemoryError> {
+    pub fn note_origin(
+        &self,
+        origin: &OriginKey,
+        noted: OriginMemoryEntry,
+    ) -> Result<OriginMemoryEntry, ResolverMemoryError> {
         if origin.origin.as_str().len() > MAX_ORIGIN_BYTES {
-            return Ok(Remembered::default());
+            return Ok(OriginMemoryEntry::default());
         }
-        if let Some(known) = self.unchanged(origin, &noted)? {
+        if let Some(known) = self.unchanged_entry(origin, &noted)? {
             return Ok(known);
         }
-        let write = self.database()?.begin_write().map_err(failed)?;
+        let write = self.database()?.begin_write().map_err(memory_error)?;
         let entry = {
-            let mut origins = Origins::open(&write)?;
-            let known = stored(&origins.rows, origin)?.map(|(_, known)| known).unwrap_or_default();
+            let mut origins = OriginTables::open(&write)?;
+            let known = stored_origin(&origins.rows, origin)?.map(|(_, known)| known).unwrap_or_default();
             let next = merged(known, noted);
-            let is_stored = next != Remembered::default() && origins.put(origin, &next, self.names)?;
-            if is_stored { next } else { Remembered::default() }
+            let is_stored = next != OriginMemoryEntry::default() && origins.put(origin, &next, self.names)?;
+            if is_stored { next } else { OriginMemoryEntry::default() }
         };
-        write.commit().map_err(failed)?;
+        write.commit().map_err(memory_error)?;
         Ok(entry)
     }
 
     /// The entry of the origin, if `noted` changes neither the entry nor its rank. Otherwise `None`.
-    fn unchanged(&self, origin: &OriginKey, noted: &Remembered) -> Result<Option<Remembered>, MemoryError> {
-        let known = self.read(ORIGINS)?.map(|rows| stored(&rows, origin)).transpose()?.flatten();
-        let (Some((rank, known)), Some(ranked)) = (known, self.read(RANKED)?) else {
-            return Ok((*noted == Remembered::default()).then(Remembered::default));
+    fn unchanged_entry(
+        &self,
+        origin: &OriginKey,
+        noted: &OriginMemoryEntry,
+    ) -> Result<Option<OriginMemoryEntry>, ResolverMemoryError> {
+        let known = self.open_table(ORIGINS)?.map(|rows| stored_origin(&rows, origin)).transpose()?.flatten();
+        let (Some((rank, known)), Some(ranked)) = (known, self.open_table(RANKED)?) else {
+            return Ok((*noted == OriginMemoryEntry::default()).then(OriginMemoryEntry::default));
         };
         let is_same = merged(known.clone(), noted.clone()) == known;
         Ok((is_same && !is_outdated(&ranked, rank, self.names)?).then_some(known))
@@ -133,11 +148,11 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be read. For an entry that cannot be read, the row contains the error.
-    pub fn origins(&self, world: &str, chain: u64) -> Result<Vec<OriginRow>, MemoryError> {
-        let Some(table) = self.read(ORIGINS)? else { return Ok(Vec::new()) };
+    pub fn origins(&self, world: &str, chain: u64) -> Result<Vec<RememberedOriginRow>, ResolverMemoryError> {
+        let Some(table) = self.open_table(ORIGINS)? else { return Ok(Vec::new()) };
         let mut origins = Vec::new();
-        for row in table.range((world, chain, "")..).map_err(failed)? {
-            let (key, row) = row.map_err(failed)?;
+        for row in table.range((world, chain, "")..).map_err(memory_error)? {
+            let (key, row) = row.map_err(memory_error)?;
             let (of_world, of_chain, origin) = key.value();
             if (of_world, of_chain) != (world, chain) {
                 break;
@@ -150,19 +165,19 @@ impl Store {
     /// Replaces the identity of the origin with the proposed one, and returns it.
     ///
     /// # Errors
-    /// [`MemoryError::NothingToAccept`] without a proposal; or if the file cannot be written, or the entry cannot be
-    /// read.
-    pub fn accept_origin(&self, origin: &OriginKey) -> Result<SellerIdentity, MemoryError> {
-        let write = self.database()?.begin_write().map_err(failed)?;
+    /// [`ResolverMemoryError::NothingToAccept`] without a proposal; or if the file cannot be written, or the entry
+    /// cannot be read.
+    pub fn accept_origin(&self, origin: &OriginKey) -> Result<SellerIdentity, ResolverMemoryError> {
+        let write = self.database()?.begin_write().map_err(memory_error)?;
         let accepted = {
-            let mut origins = Origins::open(&write)?;
-            let (_, mut known) = stored(&origins.rows, origin)?.ok_or(MemoryError::NothingToAccept)?;
-            let accepted = known.proposed.take().ok_or(MemoryError::NothingToAccept)?;
+            let mut origins = OriginTables::open(&write)?;
+            let (_, mut known) = stored_origin(&origins.rows, origin)?.ok_or(ResolverMemoryError::NothingToAccept)?;
+            let accepted = known.proposed.take().ok_or(ResolverMemoryError::NothingToAccept)?;
             known.identity = Some(accepted.clone());
             origins.put(origin, &known, self.names)?;
             accepted.identity
         };
-        write.commit().map_err(failed)?;
+        write.commit().map_err(memory_error)?;
         Ok(accepted)
     }
 
@@ -170,39 +185,46 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn forget_origin(&self, origin: &OriginKey) -> Result<bool, MemoryError> {
-        let write = self.database()?.begin_write().map_err(failed)?;
-        let known = Origins::open(&write)?.remove(origin)?;
-        write.commit().map_err(failed)?;
+    pub fn forget_origin(&self, origin: &OriginKey) -> Result<bool, ResolverMemoryError> {
+        let write = self.database()?.begin_write().map_err(memory_error)?;
+        let known = OriginTables::open(&write)?.remove(origin)?;
+        write.commit().map_err(memory_error)?;
         Ok(known.is_some())
     }
 }
 
 /// The rank of an origin and what is remembered of it. `None` if it is not stored.
-fn stored(
-    rows: &impl ReadableTable<RowKey, (Rank, &'static [u8])>,
+fn stored_origin(
+    rows: &impl ReadableTable<OriginRowKey, (OriginRank, &'static [u8])>,
     origin: &OriginKey,
-) -> Result<Option<(Rank, Remembered)>, MemoryError> {
-    let Some(row) = rows.get(origin.key()).map_err(failed)? else { return Ok(None) };
+) -> Result<Option<(OriginRank, OriginMemoryEntry)>, ResolverMemoryError> {
+    let Some(row) = rows.get(origin.key()).map_err(memory_error)? else { return Ok(None) };
     let (rank, entry) = row.value();
     Ok(Some((rank, decode(entry)?)))
 }
 
 /// The last number of the proven or the unproven origins; 0 if there are none.
-fn last_number(ranked: &impl ReadableTable<Rank, RowKey>, is_proven: bool) -> Result<u64, MemoryError> {
-    let last = ranked.range((is_proven, 0)..=(is_proven, u64::MAX)).map_err(failed)?.next_back();
-    Ok(last.transpose().map_err(failed)?.map_or(0, |(rank, _)| rank.value().1))
+fn last_number(
+    ranked: &impl ReadableTable<OriginRank, OriginRowKey>,
+    is_proven: bool,
+) -> Result<u64, ResolverMemoryError> {
+    let last = ranked.range((is_proven, 0)..=(is_proven, u64::MAX)).map_err(memory_error)?.next_back();
+    Ok(last.transpose().map_err(memory_error)?.map_or(0, |(rank, _)| rank.value().1))
 }
 
 /// Whether an origin with this rank gets a new number if it is used.
-fn is_outdated(ranked: &impl ReadableTable<Rank, RowKey>, rank: Rank, most: u64) -> Result<bool, MemoryError> {
+fn is_outdated(
+    ranked: &impl ReadableTable<OriginRank, OriginRowKey>,
+    rank: OriginRank,
+    most: u64,
+) -> Result<bool, ResolverMemoryError> {
     let (is_proven, number) = rank;
     let new_origins = (last_number(ranked, false)? / STEP).saturating_sub(number / STEP);
     Ok(!is_proven && new_origins >= (most / RENUMBERED_SHARE).max(1))
 }
 
 /// Merges what a check noted into what is remembered.
-fn merged(known: Remembered, noted: Remembered) -> Remembered {
+fn merged(known: OriginMemoryEntry, noted: OriginMemoryEntry) -> OriginMemoryEntry {
     // An identity that was proposed before keeps its first time and block.
     let noted_identity = noted.identity.map(|noted| match &known.proposed {
         Some(proposed) if proposed.identity == noted.identity => proposed.clone(),
@@ -223,23 +245,28 @@ fn merged(known: Remembered, noted: Remembered) -> Remembered {
         (Some(known), Some(noted)) if (known.address, &known.network) == (noted.address, &noted.network) => Some(known),
         (known, noted) => noted.or(known),
     };
-    Remembered { identity, proposed, payee }
+    OriginMemoryEntry { identity, proposed, payee }
 }
 
 /// The two tables of one transaction. They always agree.
-struct Origins<'t> {
-    rows: redb::Table<'t, RowKey, (Rank, &'static [u8])>,
-    ranked: redb::Table<'t, Rank, RowKey>,
+struct OriginTables<'t> {
+    rows: redb::Table<'t, OriginRowKey, (OriginRank, &'static [u8])>,
+    ranked: redb::Table<'t, OriginRank, OriginRowKey>,
 }
 
-impl<'t> Origins<'t> {
-    fn open(write: &'t redb::WriteTransaction) -> Result<Self, MemoryError> {
-        let rows = write.open_table(ORIGINS).map_err(failed)?;
-        Ok(Self { rows, ranked: write.open_table(RANKED).map_err(failed)? })
+impl<'t> OriginTables<'t> {
+    fn open(write: &'t redb::WriteTransaction) -> Result<Self, ResolverMemoryError> {
+        let rows = write.open_table(ORIGINS).map_err(memory_error)?;
+        Ok(Self { rows, ranked: write.open_table(RANKED).map_err(memory_error)? })
     }
 
     /// Stores a row, if there is room for it. Returns whether there is.
-    fn put(&mut self, origin: &OriginKey, remembered: &Remembered, most: u64) -> Result<bool, MemoryError> {
+    fn put(
+        &mut self,
+        origin: &OriginKey,
+        remembered: &OriginMemoryEntry,
+        most: u64,
+    ) -> Result<bool, ResolverMemoryError> {
         let is_proven = remembered.identity.is_some();
         let before = self.remove(origin)?;
         if before.is_none() && !self.make_room(is_proven, most)? {
@@ -251,44 +278,44 @@ impl<'t> Origins<'t> {
             Some(_) => last.checked_add(1),
             None => (last / STEP + 1).checked_mul(STEP),
         };
-        let rank = (is_proven, next.ok_or_else(|| failed("the numbers are used up"))?);
-        let bytes = serde_json::to_vec(remembered).map_err(failed)?;
-        self.rows.insert(origin.key(), (rank, bytes.as_slice())).map_err(failed)?;
-        self.ranked.insert(rank, origin.key()).map_err(failed)?;
+        let rank = (is_proven, next.ok_or_else(|| memory_error("the numbers are used up"))?);
+        let bytes = serde_json::to_vec(remembered).map_err(memory_error)?;
+        self.rows.insert(origin.key(), (rank, bytes.as_slice())).map_err(memory_error)?;
+        self.ranked.insert(rank, origin.key()).map_err(memory_error)?;
         Ok(true)
     }
 
     /// Removes an origin from both tables. Returns its rank.
-    fn remove(&mut self, origin: &OriginKey) -> Result<Option<Rank>, MemoryError> {
-        let rank = self.rows.remove(origin.key()).map_err(failed)?.map(|row| row.value().0);
+    fn remove(&mut self, origin: &OriginKey) -> Result<Option<OriginRank>, ResolverMemoryError> {
+        let rank = self.rows.remove(origin.key()).map_err(memory_error)?.map(|row| row.value().0);
         if let Some(rank) = rank {
-            self.ranked.remove(rank).map_err(failed)?;
+            self.ranked.remove(rank).map_err(memory_error)?;
         }
         Ok(rank)
     }
 
     /// Makes room for one more origin. Returns whether there is room. Tables with a lowered bound shrink a few origins
     /// at a time.
-    fn make_room(&mut self, is_proven: bool, most: u64) -> Result<bool, MemoryError> {
+    fn make_room(&mut self, is_proven: bool, most: u64) -> Result<bool, ResolverMemoryError> {
         for _ in 0..FORGOTTEN_AT_ONCE {
-            if self.rows.len().map_err(failed)? < most {
+            if self.rows.len().map_err(memory_error)? < most {
                 return Ok(true);
             }
             let Some(rank) = self.next_to_evict(is_proven)? else { return Ok(false) };
-            if let Some(row) = self.ranked.remove(rank).map_err(failed)? {
-                self.rows.remove(row.value()).map_err(failed)?;
+            if let Some(row) = self.ranked.remove(rank).map_err(memory_error)? {
+                self.rows.remove(row.value()).map_err(memory_error)?;
             }
         }
         Ok(true)
     }
 
     /// The rank of the origin that a new one evicts. `None` if it may evict none.
-    fn next_to_evict(&self, is_proven: bool) -> Result<Option<Rank>, MemoryError> {
-        let unproven = self.ranked.first().map_err(failed)?.map(|(rank, _)| rank.value()).filter(|rank| !rank.0);
+    fn next_to_evict(&self, is_proven: bool) -> Result<Option<OriginRank>, ResolverMemoryError> {
+        let unproven = self.ranked.first().map_err(memory_error)?.map(|(rank, _)| rank.value()).filter(|rank| !rank.0);
         if unproven.is_some() || !(is_proven || clresolve_core::mutant!("strangers-displace-sellers")) {
             return Ok(unproven);
         }
-        Ok(self.ranked.last().map_err(failed)?.map(|(rank, _)| rank.value()))
+        Ok(self.ranked.last().map_err(memory_error)?.map(|(rank, _)| rank.value()))
     }
 }
 
@@ -306,8 +333,8 @@ mod tests {
         tempfile::tempdir().expect("a temporary folder")
     }
 
-    fn store(folder: &tempfile::TempDir) -> Store {
-        Store::open(&folder.path().join("memory"), MOST).expect("a new file")
+    fn store(folder: &tempfile::TempDir) -> MemoryFile {
+        MemoryFile::open(&folder.path().join("memory"), MOST).expect("a new file")
     }
 
     fn origin(host: &str) -> WebOrigin {
@@ -327,45 +354,45 @@ mod tests {
         Some(SeenIdentity { identity: identity(text), at, block: Some(7) })
     }
 
-    fn payee(last_byte: u8, seconds: i64) -> Remembered {
+    fn payee(last_byte: u8, seconds: i64) -> OriginMemoryEntry {
         let payee = SeenPayee {
             address: alloy_primitives::Address::with_last_byte(last_byte),
             network: "eip155:8453".parse().expect("a network"),
             at: jiff::Timestamp::from_second(seconds).expect("a time"),
             block: Some(7),
         };
-        Remembered { payee: Some(payee), ..Remembered::default() }
+        OriginMemoryEntry { payee: Some(payee), ..OriginMemoryEntry::default() }
     }
 
-    fn proven(name: &str) -> Remembered {
-        Remembered { identity: seen(name, 1000), ..Remembered::default() }
+    fn proven(name: &str) -> OriginMemoryEntry {
+        OriginMemoryEntry { identity: seen(name, 1000), ..OriginMemoryEntry::default() }
     }
 
-    fn proposing(name: &str) -> Remembered {
-        Remembered { proposed: seen(name, 1000), ..Remembered::default() }
+    fn proposing(name: &str) -> OriginMemoryEntry {
+        OriginMemoryEntry { proposed: seen(name, 1000), ..OriginMemoryEntry::default() }
     }
 
-    fn note(store: &Store, host: &str, noted: Remembered) -> Remembered {
+    fn note(store: &MemoryFile, host: &str, noted: OriginMemoryEntry) -> OriginMemoryEntry {
         store.note_origin(&key(host), noted).expect("the disk has room")
     }
 
-    fn recall(store: &Store, host: &str) -> Remembered {
+    fn recall(store: &MemoryFile, host: &str) -> OriginMemoryEntry {
         store.recall_origin(&key(host)).expect("a readable file")
     }
 
-    fn knows(store: &Store, host: &str) -> bool {
-        recall(store, host) != Remembered::default()
+    fn knows(store: &MemoryFile, host: &str) -> bool {
+        recall(store, host) != OriginMemoryEntry::default()
     }
 
-    fn count(store: &Store) -> u64 {
+    fn count(store: &MemoryFile) -> u64 {
         store.origins(LAB.0, LAB.1).expect("a readable file").len() as u64
     }
 
     #[test]
     fn origin_is_remembered_across_a_restart() {
         let folder = folder();
-        let noted = Remembered { proposed: seen("b.eth", 1000), ..proven("a.eth") };
-        let noted = Remembered { payee: payee(1, 1000).payee, ..noted };
+        let noted = OriginMemoryEntry { proposed: seen("b.eth", 1000), ..proven("a.eth") };
+        let noted = OriginMemoryEntry { payee: payee(1, 1000).payee, ..noted };
         note(&store(&folder), "a.example", noted.clone());
         let again = store(&folder);
         assert_eq!(recall(&again, "a.example"), noted);
@@ -381,7 +408,7 @@ mod tests {
         note(&store, "a.example", proven("a.eth"));
         for (world, chain) in [("mainnet", LAB.1), (LAB.0, 1)] {
             let elsewhere = OriginKey::new(world, chain, &origin("a.example"));
-            assert_eq!(store.recall_origin(&elsewhere), Ok(Remembered::default()));
+            assert_eq!(store.recall_origin(&elsewhere), Ok(OriginMemoryEntry::default()));
             assert_eq!(store.origins(world, chain), Ok(Vec::new()));
         }
         assert_eq!(store.forget_all(), Ok(0), "names are forgotten, origins are not");
@@ -418,7 +445,7 @@ mod tests {
         note(&store, "proven.example", proven("a.eth"));
         assert!(knows(&store, "proven.example") && !knows(&store, "a2.example"));
         // A use without a change counts, too.
-        assert_eq!(note(&store, "a3.example", Remembered::default()), payee(1, 1000));
+        assert_eq!(note(&store, "a3.example", OriginMemoryEntry::default()), payee(1, 1000));
         assert_eq!(note(&store, "a4.example", payee(1, 4000)), payee(1, 1000));
         (0..2).for_each(|number| drop(note(&store, &format!("b{number}.example"), payee(1, 1000))));
         let known = ["a3", "a4", "a5", "a6", "a7"].map(|host| knows(&store, &format!("{host}.example")));
@@ -430,19 +457,20 @@ mod tests {
     fn use_is_written_only_after_new_origins() {
         let folder = folder();
         let store = store(&folder);
-        let rank = |host: &str| stored(&store.read(ORIGINS).unwrap().unwrap(), &key(host)).unwrap().unwrap().0;
+        let rank =
+            |host: &str| stored_origin(&store.open_table(ORIGINS).unwrap().unwrap(), &key(host)).unwrap().unwrap().0;
         note(&store, "a.example", payee(1, 1000));
         let first = rank("a.example");
-        note(&store, "a.example", Remembered::default());
+        note(&store, "a.example", OriginMemoryEntry::default());
         assert_eq!(rank("a.example"), first);
         note(&store, "b.example", payee(1, 1000));
-        note(&store, "a.example", Remembered::default());
+        note(&store, "a.example", OriginMemoryEntry::default());
         let second = rank("a.example");
         assert!(second > rank("b.example"));
-        note(&store, "b.example", Remembered::default());
-        note(&store, "a.example", Remembered::default());
+        note(&store, "b.example", OriginMemoryEntry::default());
+        note(&store, "a.example", OriginMemoryEntry::default());
         assert_eq!(rank("a.example"), second);
-        assert_eq!(note(&store, "c.example", Remembered::default()), Remembered::default());
+        assert_eq!(note(&store, "c.example", OriginMemoryEntry::default()), OriginMemoryEntry::default());
         assert_eq!(count(&store), 2, "an origin without findings is not stored");
     }
 
@@ -454,7 +482,7 @@ mod tests {
             note(&store, &format!("a{number}.example"), proven("a.eth"));
         }
         note(&store, "a0.example", payee(1, 1000));
-        assert_eq!(note(&store, "stranger.example", payee(1, 1000)), Remembered::default());
+        assert_eq!(note(&store, "stranger.example", payee(1, 1000)), OriginMemoryEntry::default());
         assert!(!knows(&store, "stranger.example"));
         for number in 0..MOST {
             note(&store, &format!("flood{number}.example"), proven("b.eth"));
@@ -470,7 +498,7 @@ mod tests {
             let large = store(&folder);
             (0..MOST).for_each(|number| drop(note(&large, &format!("a{number}.example"), payee(1, 1000))));
         }
-        let small = Store::open(&folder.path().join("memory"), 4).expect("the same file");
+        let small = MemoryFile::open(&folder.path().join("memory"), 4).expect("the same file");
         (0..4).for_each(|number| drop(note(&small, &format!("b{number}.example"), payee(1, 1000))));
         assert_eq!(count(&small), 4);
     }
@@ -480,7 +508,8 @@ mod tests {
         let folder = folder();
         let store = store(&folder);
         note(&store, "a.example", proven("a.eth"));
-        let noted = note(&store, "a.example", Remembered { proposed: seen("thief.eth", 1000), ..proven("thief.eth") });
+        let noted =
+            note(&store, "a.example", OriginMemoryEntry { proposed: seen("thief.eth", 1000), ..proven("thief.eth") });
         assert_eq!(noted.identity, seen("a.eth", 1000), "the identity that is bound");
         note(&store, "a.example", payee(1, 1000));
         let known = recall(&store, "a.example");
@@ -493,7 +522,7 @@ mod tests {
         let folder = folder();
         let store = store(&folder);
         note(&store, "a.example", proposing("a.eth"));
-        let later = |name| Remembered { identity: seen(name, 2000), ..Remembered::default() };
+        let later = |name| OriginMemoryEntry { identity: seen(name, 2000), ..OriginMemoryEntry::default() };
         assert_eq!(note(&store, "a.example", later("a.eth")), proven("a.eth"));
         note(&store, "b.example", proposing("a.eth"));
         assert_eq!(note(&store, "b.example", later("b.eth")).identity, seen("b.eth", 2000));
@@ -504,15 +533,15 @@ mod tests {
         let folder = folder();
         let store = store(&folder);
         let accept = || store.accept_origin(&key("a.example"));
-        assert_eq!(accept(), Err(MemoryError::NothingToAccept));
+        assert_eq!(accept(), Err(ResolverMemoryError::NothingToAccept));
         note(&store, "a.example", proposing("a.eth"));
-        note(&store, "a.example", Remembered { proposed: seen("a.eth", 2000), ..Remembered::default() });
+        note(&store, "a.example", OriginMemoryEntry { proposed: seen("a.eth", 2000), ..OriginMemoryEntry::default() });
         note(&store, "a.example", payee(1, 1000));
         assert_eq!(accept(), Ok(identity("a.eth")));
-        assert_eq!(recall(&store, "a.example"), Remembered { payee: payee(1, 1000).payee, ..proven("a.eth") });
-        assert_eq!(accept(), Err(MemoryError::NothingToAccept), "it is accepted already");
+        assert_eq!(recall(&store, "a.example"), OriginMemoryEntry { payee: payee(1, 1000).payee, ..proven("a.eth") });
+        assert_eq!(accept(), Err(ResolverMemoryError::NothingToAccept), "it is accepted already");
         note(&store, "a.example", proposing("a.eth"));
-        assert_eq!(accept(), Err(MemoryError::NothingToAccept), "the same identity is no proposal");
+        assert_eq!(accept(), Err(ResolverMemoryError::NothingToAccept), "the same identity is no proposal");
         let registration = "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22";
         note(&store, "a.example", proposing(registration));
         assert_eq!(accept(), Ok(identity(registration)));
@@ -552,12 +581,12 @@ mod tests {
                 rows.insert(a.key(), (rank, bytes.as_bytes())).unwrap();
             }
             write.commit().unwrap();
-            assert_eq!(store.recall_origin(&a), Err(MemoryError::Unreadable), "{bytes}");
-            assert_eq!(store.note_origin(&a, proven("thief.eth")), Err(MemoryError::Unreadable));
-            assert_eq!(store.accept_origin(&a), Err(MemoryError::Unreadable));
+            assert_eq!(store.recall_origin(&a), Err(ResolverMemoryError::Unreadable), "{bytes}");
+            assert_eq!(store.note_origin(&a, proven("thief.eth")), Err(ResolverMemoryError::Unreadable));
+            assert_eq!(store.accept_origin(&a), Err(ResolverMemoryError::Unreadable));
             let listed = store.origins(LAB.0, LAB.1).unwrap();
             let listed: Vec<_> = listed.into_iter().map(|(_, remembered)| remembered).collect();
-            assert_eq!(listed, [Err(MemoryError::Unreadable), Ok(proven("b.eth"))]);
+            assert_eq!(listed, [Err(ResolverMemoryError::Unreadable), Ok(proven("b.eth"))]);
         }
         assert_eq!(store.forget_origin(&a), Ok(true));
         assert!(!knows(&store, "a.example"));
@@ -567,7 +596,7 @@ mod tests {
     fn payee_keeps_its_first_time_until_another_is_demanded() {
         let folder = folder();
         let store = store(&folder);
-        let seen = |noted: Remembered| {
+        let seen = |noted: OriginMemoryEntry| {
             note(&store, "a.example", noted);
             let seen = recall(&store, "a.example").payee.expect("a payee");
             (seen.address.0[19], seen.at.as_second())
@@ -587,27 +616,27 @@ mod tests {
         let folder = folder();
         let store = store(&folder);
         let noted = note(&store, &format!("{}a.example", "a.".repeat(200)), proven("a.eth"));
-        assert_eq!(noted, Remembered::default());
+        assert_eq!(noted, OriginMemoryEntry::default());
         assert_eq!(count(&store), 0);
     }
 
     #[tokio::test]
     async fn in_process_memory_is_shared_by_its_clones_only() {
-        let memory = Memory::in_process(MOST).expect("a memory");
+        let memory = ResolverMemory::in_process(MOST).expect("a memory");
         let a = key("a.example");
         memory.note_origin(a.clone(), proven("a.eth")).await.expect("it is not full");
         assert_eq!(memory.clone().recall_origin(a.clone()).await, Ok(proven("a.eth")));
-        let other = Memory::in_process(MOST).expect("a memory");
-        assert_eq!(other.recall_origin(a).await, Ok(Remembered::default()));
+        let other = ResolverMemory::in_process(MOST).expect("a memory");
+        assert_eq!(other.recall_origin(a).await, Ok(OriginMemoryEntry::default()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn memory_that_does_not_answer_times_out() {
-        let memory = Memory::in_process(MOST).expect("a memory");
+        let memory = ResolverMemory::in_process(MOST).expect("a memory");
         let all = u32::try_from(AT_ONCE).expect("a few");
         let _stuck = memory.permits.acquire_many(all).await.expect("it is open");
         let a = key("a.example");
-        assert_eq!(memory.recall_origin(a.clone()).await, Err(MemoryError::Late));
-        assert_eq!(memory.note_origin(a, proven("a.eth")).await, Err(MemoryError::Late));
+        assert_eq!(memory.recall_origin(a.clone()).await, Err(ResolverMemoryError::Late));
+        assert_eq!(memory.note_origin(a, proven("a.eth")).await, Err(ResolverMemoryError::Late));
     }
 }

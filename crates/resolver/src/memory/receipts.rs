@@ -4,67 +4,80 @@
 //! limited share, beyond which they evict each other. A forgotten receipt counts as never seen.
 
 use clresolve_core::digest::Digest;
-use clresolve_messages::receipt::replay::{Mark, ReplayStatus};
+use clresolve_messages::receipt::replay::{ReceiptReplayKey, ReceiptReplayStatus};
 use redb::{ReadableTable as _, ReadableTableMetadata as _, TableDefinition};
 
-use super::{DOMAIN_SHARE, FORGOTTEN_AT_ONCE, HistoryKey, Memory, MemoryError, Store, failed};
+use super::{
+    DOMAIN_SHARE, FORGOTTEN_AT_ONCE, HistoryKey, MemoryFile, ResolverMemory, ResolverMemoryError, memory_error,
+};
 
 /// World, chain, domain and name of the signer, and the digest of the receipt.
-type ReceiptKey = (&'static str, u64, &'static str, &'static str, &'static [u8; 32]);
+type ReceiptRowKey = (&'static str, u64, &'static str, &'static str, &'static [u8; 32]);
 
 /// The occasion of each receipt, and its number in the order of marking.
-const SEEN: TableDefinition<ReceiptKey, (&'static [u8; 32], u64)> = TableDefinition::new("receipts/1");
+const SEEN: TableDefinition<ReceiptRowKey, (&'static [u8; 32], u64)> = TableDefinition::new("receipts/1");
 
 /// The receipts by that number. The first row is the next to be forgotten.
-const MARKED: TableDefinition<u64, ReceiptKey> = TableDefinition::new("receipts-marked/1");
+const MARKED: TableDefinition<u64, ReceiptRowKey> = TableDefinition::new("receipts-marked/1");
 
 /// The key of a stored receipt. Worlds and chains never share one.
 #[derive(Clone, Debug)]
-struct MarkedReceipt {
+struct StoredReceiptKey {
     signer: HistoryKey,
     receipt: Digest,
 }
 
-impl MarkedReceipt {
+impl StoredReceiptKey {
     fn row_key(&self) -> (&str, u64, &str, &str, &[u8; 32]) {
         let (world, chain, domain, name) = self.signer.row_key();
         (world, chain, domain, name, self.receipt.as_bytes())
     }
 }
 
-impl Memory {
+impl ResolverMemory {
     /// Marks a receipt of this world and chain (EIP-155) as shown for its occasion. Stores at most `most` receipts. A
     /// known receipt keeps its first occasion.
     ///
     /// # Errors
     /// If the file cannot be written, or the write times out. It is then unknown whether the receipt is marked.
-    pub async fn mark(&self, world: &str, chain: u64, mark: Mark, most: u64) -> Result<ReplayStatus, MemoryError> {
+    pub async fn mark_receipt(
+        &self,
+        world: &str,
+        chain: u64,
+        mark: ReceiptReplayKey,
+        most: u64,
+    ) -> Result<ReceiptReplayStatus, ResolverMemoryError> {
         let signer = HistoryKey::new(world, chain, &mark.signer);
-        self.ask(move |store| store.mark(signer, &mark, most)).await
+        self.run_operation(move |store| store.mark_receipt(signer, &mark, most)).await
     }
 }
 
-impl Store {
-    /// Like [`Memory::mark`]. Concurrent calls are serialized: the file has one writer at a time.
-    fn mark(&self, signer: HistoryKey, mark: &Mark, most: u64) -> Result<ReplayStatus, MemoryError> {
-        let key = MarkedReceipt { signer, receipt: mark.receipt };
+impl MemoryFile {
+    /// Like [`ResolverMemory::mark_receipt`]. Concurrent calls are serialized: the file has one writer at a time.
+    fn mark_receipt(
+        &self,
+        signer: HistoryKey,
+        mark: &ReceiptReplayKey,
+        most: u64,
+    ) -> Result<ReceiptReplayStatus, ResolverMemoryError> {
+        let key = StoredReceiptKey { signer, receipt: mark.receipt };
         let database = self.database()?;
-        let write = database.begin_write().map_err(failed)?;
+        let write = database.begin_write().map_err(memory_error)?;
         {
-            let mut rows = Receipts {
-                seen: write.open_table(SEEN).map_err(failed)?,
-                marked: write.open_table(MARKED).map_err(failed)?,
+            let mut rows = ReceiptTables {
+                seen: write.open_table(SEEN).map_err(memory_error)?,
+                marked: write.open_table(MARKED).map_err(memory_error)?,
             };
             if let Some(occasion) = rows.occasion(&key)? {
                 let is_same =
                     occasion == *mark.occasion.as_bytes() || clresolve_core::mutant!("receipts-are-shown-twice");
-                return Ok(if is_same { ReplayStatus::Again } else { ReplayStatus::Elsewhere });
+                return Ok(if is_same { ReceiptReplayStatus::Again } else { ReceiptReplayStatus::Elsewhere });
             }
             rows.make_room(&key, most.max(1))?;
             rows.put(&key, &mark.occasion)?;
         }
-        write.commit().map_err(failed)?;
-        Ok(ReplayStatus::First)
+        write.commit().map_err(memory_error)?;
+        Ok(ReceiptReplayStatus::First)
     }
 
     #[cfg(test)]
@@ -76,33 +89,33 @@ impl Store {
 }
 
 /// The two tables of one transaction. They always agree.
-struct Receipts<'t> {
-    seen: redb::Table<'t, ReceiptKey, (&'static [u8; 32], u64)>,
-    marked: redb::Table<'t, u64, ReceiptKey>,
+struct ReceiptTables<'t> {
+    seen: redb::Table<'t, ReceiptRowKey, (&'static [u8; 32], u64)>,
+    marked: redb::Table<'t, u64, ReceiptRowKey>,
 }
 
-impl Receipts<'_> {
-    fn occasion(&self, key: &MarkedReceipt) -> Result<Option<[u8; 32]>, MemoryError> {
-        Ok(self.seen.get(key.row_key()).map_err(failed)?.map(|row| *row.value().0))
+impl ReceiptTables<'_> {
+    fn occasion(&self, key: &StoredReceiptKey) -> Result<Option<[u8; 32]>, ResolverMemoryError> {
+        Ok(self.seen.get(key.row_key()).map_err(memory_error)?.map(|row| *row.value().0))
     }
 
-    fn put(&mut self, key: &MarkedReceipt, occasion: &Digest) -> Result<(), MemoryError> {
-        let last = self.marked.last().map_err(failed)?.map_or(0, |(number, _)| number.value());
-        let number = last.checked_add(1).ok_or_else(|| failed("the numbers are used up"))?;
-        self.seen.insert(key.row_key(), (occasion.as_bytes(), number)).map_err(failed)?;
-        self.marked.insert(number, key.row_key()).map_err(failed)?;
+    fn put(&mut self, key: &StoredReceiptKey, occasion: &Digest) -> Result<(), ResolverMemoryError> {
+        let last = self.marked.last().map_err(memory_error)?.map_or(0, |(number, _)| number.value());
+        let number = last.checked_add(1).ok_or_else(|| memory_error("the numbers are used up"))?;
+        self.seen.insert(key.row_key(), (occasion.as_bytes(), number)).map_err(memory_error)?;
+        self.marked.insert(number, key.row_key()).map_err(memory_error)?;
         Ok(())
     }
 
     /// Makes room for one more receipt. After its bound was lowered, the memory shrinks by a few receipts at a time.
-    fn make_room(&mut self, key: &MarkedReceipt, most: u64) -> Result<(), MemoryError> {
+    fn make_room(&mut self, key: &StoredReceiptKey, most: u64) -> Result<(), ResolverMemoryError> {
         let share = (most / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
             let (siblings, oldest) = self.siblings(key, share)?;
             let forgotten = if siblings >= share && !clresolve_core::mutant!("receipts-share-nothing") {
                 oldest
-            } else if self.seen.len().map_err(failed)? >= most {
-                self.marked.first().map_err(failed)?.map(|(number, _)| number.value())
+            } else if self.seen.len().map_err(memory_error)? >= most {
+                self.marked.first().map_err(memory_error)?.map(|(number, _)| number.value())
             } else {
                 None
             };
@@ -112,20 +125,20 @@ impl Receipts<'_> {
         Ok(())
     }
 
-    fn forget(&mut self, number: u64) -> Result<(), MemoryError> {
-        if let Some(row) = self.marked.remove(number).map_err(failed)? {
-            self.seen.remove(row.value()).map_err(failed)?;
+    fn forget(&mut self, number: u64) -> Result<(), ResolverMemoryError> {
+        if let Some(row) = self.marked.remove(number).map_err(memory_error)? {
+            self.seen.remove(row.value()).map_err(memory_error)?;
         }
         Ok(())
     }
 
     /// The number of remembered receipts of signers below the same domain, and the number of the oldest one. The
     /// domain's share limits the search, unless the bound was lowered since.
-    fn siblings(&self, key: &MarkedReceipt, share: u64) -> Result<(u64, Option<u64>), MemoryError> {
+    fn siblings(&self, key: &StoredReceiptKey, share: u64) -> Result<(u64, Option<u64>), ResolverMemoryError> {
         let (world, chain, domain, ..) = key.row_key();
         let (mut count, mut oldest) = (0, None);
-        for row in self.seen.range((world, chain, domain, "", &[0; 32])..).map_err(failed)? {
-            let (found, value) = row.map_err(failed)?;
+        for row in self.seen.range((world, chain, domain, "", &[0; 32])..).map_err(memory_error)? {
+            let (found, value) = row.map_err(memory_error)?;
             let (of_world, of_chain, of_domain, ..) = found.value();
             if (of_world, of_chain, of_domain) != (world, chain, domain) || count > share {
                 break;
@@ -147,24 +160,28 @@ mod tests {
 
     const MOST: u64 = 32;
 
-    fn mark(signer: &str, receipt: &str, occasion: &str) -> Mark {
+    fn mark(signer: &str, receipt: &str, occasion: &str) -> ReceiptReplayKey {
         let signer = EnsName::parse(signer).expect("a name");
-        Mark { signer, receipt: Digest::of(receipt.as_bytes()), occasion: Digest::of(occasion.as_bytes()) }
+        ReceiptReplayKey {
+            signer,
+            receipt: Digest::compute(receipt.as_bytes()),
+            occasion: Digest::compute(occasion.as_bytes()),
+        }
     }
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().expect("a temporary folder")
     }
 
-    fn store(folder: &tempfile::TempDir) -> Store {
-        Store::open(&folder.path().join("memory"), 10).expect("a new file")
+    fn store(folder: &tempfile::TempDir) -> MemoryFile {
+        MemoryFile::open(&folder.path().join("memory"), 10).expect("a new file")
     }
 
-    fn show_in(store: &Store, world: &str, mark: &Mark) -> ReplayStatus {
-        store.mark(HistoryKey::new(world, 1, &mark.signer), mark, MOST).expect("the disk has room")
+    fn show_in(store: &MemoryFile, world: &str, mark: &ReceiptReplayKey) -> ReceiptReplayStatus {
+        store.mark_receipt(HistoryKey::new(world, 1, &mark.signer), mark, MOST).expect("the disk has room")
     }
 
-    fn show(store: &Store, signer: &str, receipt: &str, occasion: &str) -> ReplayStatus {
+    fn show(store: &MemoryFile, signer: &str, receipt: &str, occasion: &str) -> ReceiptReplayStatus {
         show_in(store, "lab", &mark(signer, receipt, occasion))
     }
 
@@ -173,13 +190,13 @@ mod tests {
         let folder = folder();
         {
             let store = store(&folder);
-            assert_eq!(show(&store, "a.eth", "r", "one"), ReplayStatus::First);
-            assert_eq!(show(&store, "a.eth", "r", "one"), ReplayStatus::Again);
-            assert_eq!(show(&store, "a.eth", "r", "two"), ReplayStatus::Elsewhere);
+            assert_eq!(show(&store, "a.eth", "r", "one"), ReceiptReplayStatus::First);
+            assert_eq!(show(&store, "a.eth", "r", "one"), ReceiptReplayStatus::Again);
+            assert_eq!(show(&store, "a.eth", "r", "two"), ReceiptReplayStatus::Elsewhere);
         }
         let again = store(&folder);
-        assert_eq!(show(&again, "a.eth", "r", "two"), ReplayStatus::Elsewhere);
-        assert_eq!(show(&again, "a.eth", "r", "one"), ReplayStatus::Again, "what it was shown for first stays");
+        assert_eq!(show(&again, "a.eth", "r", "two"), ReceiptReplayStatus::Elsewhere);
+        assert_eq!(show(&again, "a.eth", "r", "one"), ReceiptReplayStatus::Again, "what it was shown for first stays");
         assert_eq!(again.receipts(), 1);
     }
 
@@ -188,10 +205,10 @@ mod tests {
         let folder = folder();
         let store = store(&folder);
         show(&store, "a.eth", "r", "one");
-        assert_eq!(show(&store, "b.eth", "r", "two"), ReplayStatus::First);
-        assert_eq!(show_in(&store, "mainnet", &mark("a.eth", "r", "two")), ReplayStatus::First);
+        assert_eq!(show(&store, "b.eth", "r", "two"), ReceiptReplayStatus::First);
+        assert_eq!(show_in(&store, "mainnet", &mark("a.eth", "r", "two")), ReceiptReplayStatus::First);
         assert_eq!(store.forget_all(), Ok(0), "names are forgotten, receipts are not");
-        assert_eq!(show(&store, "a.eth", "r", "two"), ReplayStatus::Elsewhere);
+        assert_eq!(show(&store, "a.eth", "r", "two"), ReceiptReplayStatus::Elsewhere);
     }
 
     #[test]
@@ -206,8 +223,8 @@ mod tests {
             let both = ["one", "two"].map(|occasion| scope.spawn(move || shown(occasion)));
             both.map(|shown| shown.join().expect("no panic"))
         });
-        seen.sort_by_key(|seen| *seen == ReplayStatus::Elsewhere);
-        assert_eq!(seen, [ReplayStatus::First, ReplayStatus::Elsewhere]);
+        seen.sort_by_key(|seen| *seen == ReceiptReplayStatus::Elsewhere);
+        assert_eq!(seen, [ReceiptReplayStatus::First, ReceiptReplayStatus::Elsewhere]);
     }
 
     #[test]
@@ -215,11 +232,11 @@ mod tests {
         let folder = folder();
         let store = store(&folder);
         for number in 0..=MOST {
-            assert_eq!(show(&store, &format!("a{number}.eth"), "r", "one"), ReplayStatus::First);
+            assert_eq!(show(&store, &format!("a{number}.eth"), "r", "one"), ReceiptReplayStatus::First);
         }
         assert_eq!(store.receipts(), MOST);
-        assert_eq!(show(&store, "a1.eth", "r", "two"), ReplayStatus::Elsewhere);
-        assert_eq!(show(&store, "a0.eth", "r", "two"), ReplayStatus::First, "it was forgotten");
+        assert_eq!(show(&store, "a1.eth", "r", "two"), ReceiptReplayStatus::Elsewhere);
+        assert_eq!(show(&store, "a0.eth", "r", "two"), ReceiptReplayStatus::First, "it was forgotten");
     }
 
     #[test]
@@ -231,8 +248,8 @@ mod tests {
             show(&store, &format!("n{number}.flood.eth"), "r", "one");
         }
         assert_eq!(store.receipts(), 1 + MOST / DOMAIN_SHARE);
-        assert_eq!(show(&store, "honest.eth", "r", "two"), ReplayStatus::Elsewhere);
-        assert_eq!(show(&store, &format!("n{}.flood.eth", 4 * MOST - 1), "r", "two"), ReplayStatus::Elsewhere);
+        assert_eq!(show(&store, "honest.eth", "r", "two"), ReceiptReplayStatus::Elsewhere);
+        assert_eq!(show(&store, &format!("n{}.flood.eth", 4 * MOST - 1), "r", "two"), ReceiptReplayStatus::Elsewhere);
     }
 
     #[test]
@@ -244,7 +261,7 @@ mod tests {
         }
         for number in 0..8 {
             let mark = mark(&format!("b{number}.eth"), "r", "one");
-            store.mark(HistoryKey::new("lab", 1, &mark.signer), &mark, 8).expect("the disk has room");
+            store.mark_receipt(HistoryKey::new("lab", 1, &mark.signer), &mark, 8).expect("the disk has room");
         }
         assert!(store.receipts() <= 8);
     }
@@ -254,7 +271,7 @@ mod tests {
         let folder = folder();
         let (_held, second) = (store(&folder), store(&folder));
         let mark = mark("a.eth", "r", "one");
-        let seen = second.mark(HistoryKey::new("lab", 1, &mark.signer), &mark, MOST);
-        assert_eq!(seen, Err(MemoryError::InUse));
+        let seen = second.mark_receipt(HistoryKey::new("lab", 1, &mark.signer), &mark, MOST);
+        assert_eq!(seen, Err(ResolverMemoryError::InUse));
     }
 }

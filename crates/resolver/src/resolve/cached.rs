@@ -7,25 +7,25 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_core::name::{EnsName, NameError};
-use clresolve_core::state::State;
+use clresolve_core::name::{EnsName, EnsNameError};
+use clresolve_core::state::TrustState;
 use clresolve_verdict::build;
-use clresolve_verdict::check::Policy;
-use clresolve_verdict::profile::Profile;
-use clresolve_verdict::trust::{Resolution, Stale};
+use clresolve_verdict::check::JudgementPolicy;
+use clresolve_verdict::profile::ConformanceProfile;
+use clresolve_verdict::trust::{Resolution, StaleVerdict};
 use clresolve_verdict::verdict::canonical_digest;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::{StreamExt as _, stream};
 use jiff::SignedDuration;
 use tokio::time::{Instant, timeout};
 
-use super::fleet::Fleet;
-use super::question::RuleSet;
-use super::readings::{Compared, Readings};
-use super::walk::{RunRequest, Walker};
-use crate::cache::{Before, CacheKey, CacheStatus, ConfirmationLimits, Finished, VerdictCache};
+use super::fleet::ReplicaFleet;
+use super::question::VerdictRules;
+use super::readings::{HeadComparison, InFlightReadings};
+use super::walk::{ResolutionRequest, UncachedResolver};
+use crate::cache::{CacheKey, CacheStatus, EarlierResults, FinishedResolution, HeadConfirmationLimits, VerdictCache};
 use crate::config::Config;
-use crate::telemetry::{self, NotCached};
+use crate::telemetry::{self, NotCachedReason};
 
 /// Maximum number of resolutions for one answer, if the name is evicted during each. The last resolution denies.
 const RUNS: usize = 3;
@@ -33,82 +33,86 @@ const RUNS: usize = 3;
 /// Maximum time to compare a late result with the newest head. After it, the result is reported unconfirmed.
 const MAX_COMPARISON: Duration = Duration::from_secs(2);
 
-/// A [`Walker`] and the verdicts of its resolutions.
+/// A [`UncachedResolver`] and the verdicts of its resolutions.
 #[derive(Clone)]
-pub(super) struct CachedWalker {
-    pub(super) walker: Arc<Walker>,
+pub(super) struct CachingResolver {
+    pub(super) walker: Arc<UncachedResolver>,
     pub(super) cache: Arc<VerdictCache>,
     /// The replicas that share evidence, if configured.
-    fleet: Option<Fleet>,
-    pub(super) readings: Arc<Readings>,
+    fleet: Option<ReplicaFleet>,
+    pub(super) readings: Arc<InFlightReadings>,
 }
 
 /// Which evidence a resolution may reuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Using {
+enum EvidenceReuse {
     Nothing,
     /// Content that an earlier resolution of this process proved.
     Content,
     Fleet,
 }
 
-impl CachedWalker {
+impl CachingResolver {
     /// Creates an empty cache in front of `walker`.
-    pub(super) fn new(walker: Arc<Walker>) -> Self {
+    pub(super) fn new(walker: Arc<UncachedResolver>) -> Self {
         let cache = Arc::new(VerdictCache::new(&walker.config.cache));
         Self { walker, cache, fleet: None, readings: Arc::default() }
     }
 
     /// Puts this cache in front of `walker`, for a replica that shares evidence.
-    pub(super) fn of_fleet(walker: Arc<Walker>, cache: Arc<VerdictCache>, fleet: Option<Fleet>) -> Self {
+    pub(super) fn with_fleet(
+        walker: Arc<UncachedResolver>,
+        cache: Arc<VerdictCache>,
+        fleet: Option<ReplicaFleet>,
+    ) -> Self {
         Self { walker, cache, fleet, readings: Arc::default() }
     }
 
     /// Puts the same cache in front of another walker. A cached verdict is reused if its key is the same: sources,
     /// rules, depth and block.
-    pub(super) fn over(&self, walker: Arc<Walker>) -> Self {
+    pub(super) fn with_walker(&self, walker: Arc<UncachedResolver>) -> Self {
         Self { walker, readings: Arc::default(), ..self.clone() }
     }
 
     /// Returns the fresh verdict, or that of a new resolution.
-    pub(super) async fn answer(&self, input: &str, rules: &RuleSet) -> Resolution {
+    pub(super) async fn answer(&self, input: &str, rules: &VerdictRules) -> Resolution {
         let now = self.walker.now();
         let name = match EnsName::parse(input) {
             Ok(name) => name,
-            Err(error) => return self.invalid_name(input, &error, rules),
+            Err(error) => return self.resolve_invalid_name(input, &error, rules),
         };
         let key = self.key(name, rules);
-        if let Some(fresh) = self.cache.fresh(&key, now, self.limits()).await {
-            return fresh.asked_as(input);
+        if let Some(fresh) = self.cache.fresh_resolution(&key, now, self.limits()).await {
+            return fresh.with_input_name(input);
         }
-        let run = self.run(key.clone(), rules.clone(), Using::Fleet);
+        let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuse::Fleet);
         // Boxed, so that the future of a hit is small.
-        Box::pin(self.cache.get_or_run(key, now, self.limits(), run)).await.asked_as(input)
+        Box::pin(self.cache.get_or_run(key, now, self.limits(), run)).await.with_input_name(input)
     }
 
     /// Starts a resolution. Its verdict replaces the cached one.
-    pub(super) async fn answer_anew(&self, input: &str, rules: &RuleSet) -> Resolution {
+    pub(super) async fn answer_anew(&self, input: &str, rules: &VerdictRules) -> Resolution {
         let name = match EnsName::parse(input) {
             Ok(name) => name,
-            Err(error) => return self.invalid_name(input, &error, rules),
+            Err(error) => return self.resolve_invalid_name(input, &error, rules),
         };
         let key = self.key(name, rules);
-        let run = self.run(key.clone(), rules.clone(), Using::Nothing);
-        self.cache.run_anew(key, self.limits(), run).await.asked_as(input)
+        let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuse::Nothing);
+        self.cache.run_anew(key, self.limits(), run).await.with_input_name(input)
     }
 
     /// Resolves a name that may have changed. Content that an earlier resolution proved is reused if the records still
     /// name it.
-    pub(super) async fn read_again(&self, name: &EnsName, rules: &RuleSet) -> Resolution {
+    pub(super) async fn resolve_changed(&self, name: &EnsName, rules: &VerdictRules) -> Resolution {
         let key = self.key(name.clone(), rules);
-        let run = self.run(key.clone(), rules.clone(), Using::Content);
+        let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuse::Content);
         self.cache.run_anew(key, self.limits(), run).await
     }
 
     /// The limits within which a head confirms a verdict.
-    pub(super) fn limits(&self) -> ConfirmationLimits {
+    pub(super) fn limits(&self) -> HeadConfirmationLimits {
         let config = &self.walker.config;
-        ConfirmationLimits { max_unconfirmed: config.cache.max_unconfirmed, max_head_age: config.chain.head_age() }
+        HeadConfirmationLimits { max_unconfirmed: config.cache.max_unconfirmed, max_head_age: config.chain.head_age() }
     }
 
     /// Invalidates all verdicts on these names up to now.
@@ -119,60 +123,60 @@ impl CachedWalker {
 
     /// Waits until all evidence that is shared so far has been written.
     #[cfg(feature = "unstable")]
-    pub(super) async fn settled(&self) {
+    pub(super) async fn wait_for_shared_writes(&self) {
         if let Some(fleet) = &self.fleet {
-            fleet.settled().await;
+            fleet.wait_for_shared_writes().await;
         }
     }
 
     /// The cache status of a question. Starts no resolution.
-    pub(super) async fn status(&self, input: &str, rules: &RuleSet) -> CacheStatus {
+    pub(super) async fn status(&self, input: &str, rules: &VerdictRules) -> CacheStatus {
         let name = match EnsName::parse(input) {
             Ok(name) => name,
-            Err(error) => return CacheStatus::Fresh(self.invalid_name(input, &error, rules)),
+            Err(error) => return CacheStatus::Fresh(self.resolve_invalid_name(input, &error, rules)),
         };
         match self.cache.status(&self.key(name, rules), self.walker.now(), self.limits()).await {
-            CacheStatus::Fresh(resolution) => CacheStatus::Fresh(resolution.asked_as(input)),
+            CacheStatus::Fresh(resolution) => CacheStatus::Fresh(resolution.with_input_name(input)),
             other => other,
         }
     }
 
     /// The time since the latest resolution for a question. Zero for an invalid name, which is judged each time.
-    pub(super) async fn since_run(&self, input: &str, rules: &RuleSet) -> Duration {
+    pub(super) async fn time_since_run(&self, input: &str, rules: &VerdictRules) -> Duration {
         match EnsName::parse(input) {
-            Ok(name) => self.cache.since_run(&self.key(name, rules), self.walker.now()).await,
+            Ok(name) => self.cache.time_since_run(&self.key(name, rules), self.walker.now()).await,
             Err(_) => Duration::ZERO,
         }
     }
 
-    fn invalid_name(&self, input: &str, error: &NameError, rules: &RuleSet) -> Resolution {
-        telemetry::not_cached(input, NotCached::InvalidName);
-        build::invalid_name(input, error, &rules.profile, &rules.policy, self.walker.now())
+    fn resolve_invalid_name(&self, input: &str, error: &EnsNameError, rules: &VerdictRules) -> Resolution {
+        telemetry::count_uncached_verdict(input, NotCachedReason::InvalidName);
+        build::invalid_name_resolution(input, error, &rules.profile, &rules.policy, self.walker.now())
     }
 
-    pub(super) fn key(&self, name: EnsName, rules: &RuleSet) -> CacheKey {
+    pub(super) fn key(&self, name: EnsName, rules: &VerdictRules) -> CacheKey {
         CacheKey {
             name,
             block: self.walker.config.chain.block,
             depth: rules.policy.depth,
-            rules: Profile::digest(&rules.profile),
+            rules: ConformanceProfile::digest(&rules.profile),
             world: Arc::clone(&self.walker.world),
         }
     }
 
     /// The resolution that the cache starts for a question. Its verdict shows the normal form of the name, which most
     /// callers type.
-    fn run(
+    fn resolution_runner(
         &self,
         key: CacheKey,
-        rules: RuleSet,
-        using: Using,
-    ) -> impl FnOnce(Before) -> BoxFuture<'static, Finished> + Send + 'static {
+        rules: VerdictRules,
+        using: EvidenceReuse,
+    ) -> impl FnOnce(EarlierResults) -> BoxFuture<'static, FinishedResolution> + Send + 'static {
         let this = self.clone();
         move |before| {
-            let content = before.content.filter(|_| using == Using::Content);
+            let content = before.content.filter(|_| using == EvidenceReuse::Content);
             let cache = Arc::clone(&this.cache);
-            let request = RunRequest { key, rules, before: Before { content, ..before }, cache };
+            let request = ResolutionRequest { key, rules, before: EarlierResults { content, ..before }, cache };
             async move {
                 let (began, mut found) = (Instant::now(), this.run_once(&request, using).await);
                 for _ in 1..RUNS {
@@ -181,54 +185,60 @@ impl CachedWalker {
                     }
                     found = this.run_once(&request, using).await;
                 }
-                match timeout(MAX_COMPARISON, this.compared(&request, &found)).await {
-                    Ok(Compared::Changed) => {
-                        Finished { is_after_change: true, ..this.run_once(&request, Using::Content).await }
-                    }
-                    Ok(Compared::Confirmed(head)) => Finished { confirmed_at: Some(head), ..found },
-                    Ok(Compared::Not) | Err(_) => found,
+                match timeout(MAX_COMPARISON, this.compare_with_head(&request, &found)).await {
+                    Ok(HeadComparison::Changed) => FinishedResolution {
+                        is_after_change: true,
+                        ..this.run_once(&request, EvidenceReuse::Content).await
+                    },
+                    Ok(HeadComparison::Confirmed(head)) => FinishedResolution { confirmed_at: Some(head), ..found },
+                    Ok(HeadComparison::Not) | Err(_) => found,
                 }
             }
             .boxed()
         }
     }
 
-    async fn run_once(&self, request: &RunRequest, using: Using) -> Finished {
+    async fn run_once(&self, request: &ResolutionRequest, using: EvidenceReuse) -> FinishedResolution {
         match &self.fleet {
-            Some(fleet) if using == Using::Fleet => fleet.run(&self.walker, request.clone()).await,
+            Some(fleet) if using == EvidenceReuse::Fleet => fleet.run(&self.walker, request.clone()).await,
             Some(fleet) => fleet.run_anew(&self.walker, request.clone()).await,
             None => self.walker.run(request).await,
         }
     }
 
     /// The trusted verdict that has just expired, if the latest resolution for the question failed.
-    pub(super) async fn stale(&self, input: &str, rules: &RuleSet) -> Option<Stale> {
+    pub(super) async fn stale_verdict(&self, input: &str, rules: &VerdictRules) -> Option<StaleVerdict> {
         let key = self.key(EnsName::parse(input).ok()?, rules);
-        self.cache.stale(&key, input, self.walker.now()).await
+        self.cache.stale_verdict(&key, input, self.walker.now()).await
     }
 
     /// Refreshes the entries that are due, with the configured concurrency, as long as `may_start` returns true for an
     /// entry's remaining lifetime.
-    pub(super) async fn refresh_ahead(&self, policy: &Policy, may_start: impl Fn(SignedDuration) -> bool) {
-        let due = self.cache.due(self.walker.now()).into_iter();
+    pub(super) async fn refresh_ahead(&self, policy: &JudgementPolicy, may_start: impl Fn(SignedDuration) -> bool) {
+        let due = self.cache.keys_due_for_refresh(self.walker.now()).into_iter();
         let due = due.take_while(|(until, _)| may_start(until.duration_since(self.walker.now()))).map(|(_, key)| key);
         self.in_background(due, |key| self.refresh(key, policy)).await;
     }
 
-    async fn refresh(&self, key: Arc<CacheKey>, policy: &Policy) {
+    async fn refresh(&self, key: Arc<CacheKey>, policy: &JudgementPolicy) {
         let Some(rules) = self.rules(&key, policy) else { return };
-        let run = self.run(CacheKey::clone(&key), rules, Using::Content);
+        let run = self.resolution_runner(CacheKey::clone(&key), rules, EvidenceReuse::Content);
         self.cache.refresh(&key, self.walker.now(), self.limits(), run).await;
     }
 
     /// Resolves these names on the refresh budget. Calls `decided` for each name that then has a verdict other than a
     /// failure.
-    pub(super) async fn warm(&self, names: impl Iterator<Item = EnsName>, rules: &RuleSet, decided: impl Fn(&EnsName)) {
+    pub(super) async fn warm(
+        &self,
+        names: impl Iterator<Item = EnsName>,
+        rules: &VerdictRules,
+        decided: impl Fn(&EnsName),
+    ) {
         let decided = &decided;
         let ask = |name: EnsName| async move {
             // A panic caused by one name must not end the daemon, and again after each restart.
             let answer = AssertUnwindSafe(self.answer(name.as_str(), rules)).catch_unwind().await;
-            if answer.is_ok_and(|answer| answer.verdict().state != State::Indeterminate) {
+            if answer.is_ok_and(|answer| answer.verdict().state != TrustState::Indeterminate) {
                 decided(&name);
             }
         };
@@ -236,18 +246,21 @@ impl CachedWalker {
     }
 
     /// The names with trusted verdicts that were requested, the most requested first.
-    pub(super) fn hot(&self, most: usize) -> Vec<EnsName> {
-        self.cache.hot(most)
+    pub(super) fn most_requested_names(&self, most: usize) -> Vec<EnsName> {
+        self.cache.most_requested_names(most)
     }
 
     /// The rules of a key. `None` if the key belongs to an earlier configuration.
-    fn rules(&self, key: &CacheKey, policy: &Policy) -> Option<RuleSet> {
-        let Walker { world, config, profiles, .. } = &*self.walker;
+    fn rules(&self, key: &CacheKey, policy: &JudgementPolicy) -> Option<VerdictRules> {
+        let UncachedResolver { world, config, profiles, .. } = &*self.walker;
         if key.world != *world || key.block != config.chain.block {
             return None;
         }
-        let profile = profiles.iter().find(|profile| Profile::digest(profile) == key.rules)?;
-        Some(RuleSet { profile: Arc::clone(profile), policy: Policy { depth: key.depth, ..policy.clone() } })
+        let profile = profiles.iter().find(|profile| ConformanceProfile::digest(profile) == key.rules)?;
+        Some(VerdictRules {
+            profile: Arc::clone(profile),
+            policy: JudgementPolicy { depth: key.depth, ..policy.clone() },
+        })
     }
 
     /// Runs `work` for all items on the refresh budget.
@@ -278,7 +291,7 @@ pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
         "chain": chain.id,
         "universal_resolver": chain.universal_resolver.to_string(),
         "ccip_read": chain.ccip_read,
-        "coins": config.coins(),
+        "coins": config.coin_types(),
         "endpoints": endpoints,
         "proof": chain.proof.map(|proof| proof.to_string()),
         "quorum": chain.quorum,
@@ -289,7 +302,7 @@ pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
         "gateways": gateways,
         "allow_hosts": texts(&config.network.allow_hosts),
         "connect_to": texts(&config.network.connect_to),
-        "trust_roots": trust_roots.iter().map(|pem| Digest::of(pem)).collect::<Vec<_>>(),
+        "trust_roots": trust_roots.iter().map(|pem| Digest::compute(pem)).collect::<Vec<_>>(),
         "require_all_sources": config.rules.require_all_sources,
         "links": config.rules.links,
         "allowed_publishers": config.rules.allowed_publishers,

@@ -1,25 +1,25 @@
-//! Checks who is paid. This module reads what [`Checking`] asks for.
+//! Checks who is paid. This module reads what [`SellerCheck`] asks for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::state::State;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::state::TrustState;
 use clresolve_payment::check::{
-    CheckAnswer, CheckOutcome, CheckRequest, CheckRules, Checking, JudgedName, NamedBy, OriginFile, Remembered, Wanted,
-    WebOrigin,
+    JudgedName, MissingSellerEvidence, OriginMemoryEntry, OriginRegistrationFile, SellerCheck, SellerCheckDocument,
+    SellerCheckOutcome, SellerCheckRequest, SellerCheckRules, SellerIdentitySource, WebOrigin,
 };
 use clresolve_payment::decide::open_networks;
-use clresolve_payment::terms::Terms;
+use clresolve_payment::terms::PaymentTerms;
 use clresolve_verdict::evidence::links::RegistrationFile;
 use clresolve_verdict::trust::Resolution;
 
-use super::decide::DecisionEvent;
-use super::look_ups::Beside;
-use super::{Inner, Resolver, signer};
-use crate::fetch::{Cause, FetchError};
+use super::decide::DecisionLogEvent;
+use super::look_ups::LookupVerdictKey;
+use super::{Resolver, ResolverState, signer};
+use crate::fetch::{FetchError, SourceUnavailableError};
 
 /// The fraction of a question's time limit that fetching the origin's registration file may use.
 const FILE_SHARE: f64 = 0.3;
@@ -29,24 +29,24 @@ const MAX_READINGS: usize = 2;
 
 /// Verdict states whose payment records are confirmed at the newest block. A name's records count even without a
 /// trusted card.
-const CONFIRMABLE: &[State] = &[State::Trusted, State::Untrusted];
+const CONFIRMABLE: &[TrustState] = &[TrustState::Trusted, TrustState::Untrusted];
 
 /// A check that has ended, but was neither reported nor stored in the memory.
 #[derive(Debug)]
-pub struct EndedCheck {
-    checking: Checking,
-    outcome: CheckOutcome,
+pub struct FinishedSellerCheck {
+    checking: SellerCheck,
+    outcome: SellerCheckOutcome,
 }
 
-impl EndedCheck {
+impl FinishedSellerCheck {
     /// The answer.
-    pub const fn answer(&self) -> &CheckAnswer {
+    pub const fn answer(&self) -> &SellerCheckDocument {
         &self.outcome.answer
     }
 
     /// Counts the check and writes one event for it. Returns the answer.
-    pub fn reported(self) -> CheckAnswer {
-        DecisionEvent::of_check(&self.outcome.answer).report();
+    pub fn into_reported_answer(self) -> SellerCheckDocument {
+        DecisionLogEvent::of_check(&self.outcome.answer).report();
         self.outcome.answer
     }
 }
@@ -56,23 +56,23 @@ impl Resolver {
     ///
     /// Never fails: errors are part of the answer, which then aborts. If a memory is configured, it stores what the
     /// check found about the origin.
-    pub async fn check(&self, request: &CheckRequest) -> CheckAnswer {
-        let ended = self.checked(Arc::new(request.clone())).await;
-        self.remembered(ended).await.reported()
+    pub async fn check_seller(&self, request: &SellerCheckRequest) -> SellerCheckDocument {
+        let ended = self.run_seller_check(Arc::new(request.clone())).await;
+        self.remember_check(ended).await.into_reported_answer()
     }
 
-    /// Like [`Resolver::check`], but the answer is neither reported nor stored in the memory.
-    pub async fn checked(&self, request: Arc<CheckRequest>) -> EndedCheck {
+    /// Like [`Resolver::check_seller`], but the answer is neither reported nor stored in the memory.
+    pub async fn run_seller_check(&self, request: Arc<SellerCheckRequest>) -> FinishedSellerCheck {
         let mut checking = self.start(request).await;
         for _ in 0..MAX_READINGS {
-            match checking.wanted() {
+            match checking.missing_evidence() {
                 None => break,
-                Some(Wanted::OriginFile(url)) => checking.supply_file(self.origin_file(&url).await),
-                Some(Wanted::Name(name)) => return self.with_name(checking, &name).await,
-                Some(Wanted::Registration(entry)) => {
+                Some(MissingSellerEvidence::OriginFile(url)) => checking.supply_file(self.origin_file(&url).await),
+                Some(MissingSellerEvidence::Name(name)) => return self.finish_with_name(checking, &name).await,
+                Some(MissingSellerEvidence::Registration(entry)) => {
                     let payees = payees(&checking);
-                    let Inner { walker, registries, .. } = &*self.0;
-                    checking.supply_registration(registries.reading(walker, &entry, &payees).await);
+                    let ResolverState { walker, registries, .. } = &*self.0;
+                    checking.supply_registration(registries.read_entry(walker, &entry, &payees).await);
                 }
             }
         }
@@ -81,12 +81,12 @@ impl Resolver {
 
     /// Stores what a check found about the origin. If the check allowed an identity at first contact, but the memory
     /// then binds the origin to a different identity or to none, judges the check again with that entry.
-    pub async fn remembered(&self, mut ended: EndedCheck) -> EndedCheck {
+    pub async fn remember_check(&self, mut ended: FinishedSellerCheck) -> FinishedSellerCheck {
         let Some((origin, next)) = ended.outcome.remember.take() else { return ended };
         let allowed = next.identity.as_ref().map(|seen| seen.identity.clone());
         let noted = match &self.0.walker.seller_memory {
             Some(memory) => memory.note(&origin, next).await,
-            None => Ok(Remembered::default()),
+            None => Ok(OriginMemoryEntry::default()),
         };
         if let Err(error) = &noted {
             tracing::warn!(origin = origin.as_str(), %error, "the memory cannot store what the check found");
@@ -107,10 +107,10 @@ impl Resolver {
     }
 
     /// Begins a check. The CPU pool parses the terms, not a thread that answers requests.
-    async fn start(&self, request: Arc<CheckRequest>) -> Checking {
+    async fn start(&self, request: Arc<SellerCheckRequest>) -> SellerCheck {
         let config = &self.0.walker.config;
-        let origin = request.url.as_deref().and_then(WebOrigin::of);
-        let rules = CheckRules {
+        let origin = request.url.as_deref().and_then(WebOrigin::from_url_text);
+        let rules = SellerCheckRules {
             pinned: origin.as_ref().and_then(|origin| config.check.origins.get(origin)).cloned(),
             policy: config.check.policy(),
             limits: config.limits.limits().tightened(&request.limits),
@@ -118,43 +118,45 @@ impl Resolver {
         };
         let remembered = match origin {
             Some(origin) => self.recall(&origin).await,
-            None => Ok(Remembered::default()),
+            None => Ok(OriginMemoryEntry::default()),
         };
-        self.0.walker.pool.run(move || Checking::new(request, rules, remembered)).await
+        self.0.walker.pool.run(move || SellerCheck::new(request, rules, remembered)).await
     }
 
-    async fn recall(&self, origin: &WebOrigin) -> Result<Remembered, Box<Reason>> {
-        let Some(memory) = &self.0.walker.seller_memory else { return Ok(Remembered::default()) };
+    async fn recall(&self, origin: &WebOrigin) -> Result<OriginMemoryEntry, Box<Reason>> {
+        let Some(memory) = &self.0.walker.seller_memory else { return Ok(OriginMemoryEntry::default()) };
         memory.recall(origin).await.map_err(|error| memory_unavailable(&error.to_string()))
     }
 
     /// Judges on the CPU pool what was read so far.
-    async fn judge(&self, checking: Checking) -> EndedCheck {
+    async fn judge(&self, checking: SellerCheck) -> FinishedSellerCheck {
         let now = self.now();
         let judge = move || {
             let outcome = checking.finish(now);
-            EndedCheck { checking, outcome }
+            FinishedSellerCheck { checking, outcome }
         };
         self.0.walker.pool.run(judge).await
     }
 
     /// The registration file of an origin. A file behind a redirect counts as unread.
-    async fn origin_file(&self, url: &str) -> OriginFile {
+    async fn origin_file(&self, url: &str) -> OriginRegistrationFile {
         let unread = |cause: String| {
-            let reason = Reason::new(Code::PayeeUnproven).at("agent-registration.json");
-            OriginFile::Unread(Box::new(reason.observed(cause)))
+            let reason = Reason::new(ReasonCode::PayeeUnproven).at_place("agent-registration.json");
+            OriginRegistrationFile::Unread(Box::new(reason.observed(cause)))
         };
         let limit = self.time_limit().mul_f64(FILE_SHARE);
-        let body = match self.0.walker.sources.content.document(url, limit).await {
+        let body = match self.0.walker.sources.content.fetch_document(url, limit).await {
             Ok(body) => body,
-            Err(FetchError::Unavailable(Cause::Status(404 | 410))) => return OriginFile::Absent,
+            Err(FetchError::Unavailable(SourceUnavailableError::Status(404 | 410))) => {
+                return OriginRegistrationFile::Absent;
+            }
             Err(error) => return unread(error.to_string()),
         };
         if body.hops > 0 && !clresolve_core::mutant!("files-of-other-origins") {
             return unread(format!("it redirects to {}", body.final_url));
         }
         match self.0.walker.pool.run(move || RegistrationFile::parse(&body.bytes)).await {
-            Ok(file) => OriginFile::Read(file),
+            Ok(file) => OriginRegistrationFile::Read(file),
             Err(error) => unread(error.to_string()),
         }
     }
@@ -162,17 +164,19 @@ impl Resolver {
     /// Ends a check with what the name publishes. Registrations and offer keys of the name are read only if they could
     /// change the answer. These lookups take time: if the verdict no longer stands after them, the name is read again,
     /// and the check ends without lookups.
-    async fn with_name(&self, checking: Checking, name: &EnsName) -> EndedCheck {
-        let began = self.0.cached.cache.begin();
+    async fn finish_with_name(&self, checking: SellerCheck, name: &EnsName) -> FinishedSellerCheck {
+        let began = self.0.cached.cache.resolution_start();
         let (checking, reading) = self.read_name(checking, name).await;
         let ended = self.judge(checking).await;
         let Some(mut reading) = reading else { return ended };
         let open = ended.checking.terms().map(|terms| open_networks(terms, &ended.answer().entries));
         let open = open.unwrap_or_default();
-        let Some(beside) = Beside::of(&reading.resolution).filter(|_| !open.is_empty()) else { return ended };
+        let Some(beside) = LookupVerdictKey::of_resolution(&reading.resolution).filter(|_| !open.is_empty()) else {
+            return ended;
+        };
         let mut checking = ended.checking;
         self.add_registrations(&beside, &open, &mut reading.payees).await;
-        if checking.terms().is_ok_and(Terms::has_jws_offers) {
+        if checking.terms().is_ok_and(PaymentTerms::has_jws_offers) {
             let key = signer::offer_key(&self.0.offer_keys, &self.0.cached, &beside).await;
             reading.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
         }
@@ -186,13 +190,13 @@ impl Resolver {
 
     /// The check with what the name itself publishes, and that reading. `None` if the name publishes nothing, so that
     /// no lookup could add to it.
-    async fn read_name(&self, mut checking: Checking, name: &EnsName) -> (Checking, Option<JudgedName>) {
+    async fn read_name(&self, mut checking: SellerCheck, name: &EnsName) -> (SellerCheck, Option<JudgedName>) {
         let resolution = self.resolve(name.as_str()).await;
         if may_be_hot(&checking, &resolution) {
             self.note_hot(&resolution);
         }
         let confirmable = if clresolve_core::mutant!("untrusted-names-are-unconfirmed") { &[] } else { CONFIRMABLE };
-        let resolution = self.0.cached.confirmed(resolution, &self.0.configured, confirmable).await;
+        let resolution = self.0.cached.confirm_resolution(resolution, &self.0.configured, confirmable).await;
         let Ok(payees) = checking.terms().map(|terms| self.payees(&resolution, terms)) else { return (checking, None) };
         let route = self.route(&resolution, checking.verb());
         let reading = JudgedName { resolution, route, payees };
@@ -203,19 +207,19 @@ impl Resolver {
 
 /// Whether the name is reread at each head. Anyone can name any name, so it must be pinned, remembered, or trusted and
 /// named by the caller.
-fn may_be_hot(checking: &Checking, resolution: &Resolution) -> bool {
-    match checking.named().map(|named| named.named_by) {
-        Some(NamedBy::Configuration | NamedBy::Memory) => true,
-        Some(NamedBy::Caller) => resolution.verdict().state == State::Trusted,
-        Some(NamedBy::Seller) | None => false,
+fn may_be_hot(checking: &SellerCheck, resolution: &Resolution) -> bool {
+    match checking.named_identity().map(|named| named.named_by) {
+        Some(SellerIdentitySource::Configuration | SellerIdentitySource::Memory) => true,
+        Some(SellerIdentitySource::Caller) => resolution.verdict().state == TrustState::Trusted,
+        Some(SellerIdentitySource::Seller) | None => false,
     }
 }
 
 fn memory_unavailable(cause: &str) -> Box<Reason> {
-    Box::new(Reason::new(Code::MemoryUnavailable).observed(cause))
+    Box::new(Reason::new(ReasonCode::MemoryUnavailable).observed(cause))
 }
 
-fn payees(checking: &Checking) -> BTreeSet<Address> {
+fn payees(checking: &SellerCheck) -> BTreeSet<Address> {
     let entries = checking.terms().map(|terms| terms.entries.as_slice()).unwrap_or_default();
     entries.iter().filter_map(|entry| entry.price.as_ref().ok()).map(|price| price.pay_to).collect()
 }
@@ -228,25 +232,28 @@ mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     use bytes::Bytes;
-    use clresolve_chain::transport::{HttpPost, PostError};
+    use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
     use clresolve_core::payment::CoinType;
     use clresolve_payment::check::{
-        CheckRequest, EvidenceKind, FirstContact, RegistrationOutcome, RegistrationReading, SellerIdentity,
+        Erc8004Outcome, FirstContactPolicy, PayeeEvidenceKind, RegistrationReading, SellerCheckRequest, SellerIdentity,
     };
-    use clresolve_payment::decision::Outcome;
-    use clresolve_payment::request::Demand;
+    use clresolve_payment::decision::DecisionOutcome;
+    use clresolve_payment::request::PaymentDemand;
     use url::Url;
 
     use super::super::decide::tests::{NAME, OF_A_CONFIRMATION, OF_A_LOOK_UP, Shop};
     use super::super::setup;
     use super::*;
-    use crate::cpu_pool::{MAX_THREADS, Occupied};
-    use crate::sandbox::{Sandbox, World};
-    use clresolve_sandbox::spec::Spec;
+    use crate::cpu_pool::{MAX_THREADS, OccupiedCpuPool};
+    use crate::sandbox::{CustomSandbox, Sandbox};
+    use clresolve_sandbox::spec::SandboxSpec;
 
     /// The reply of the seller at `url`.
-    async fn asked(resolver: &Resolver, url: &str) -> CheckRequest {
-        CheckRequest::about_reply(url, resolver.unpaid(url, Some("{}")).await.expect("the seller answers"))
+    async fn asked(resolver: &Resolver, url: &str) -> SellerCheckRequest {
+        SellerCheckRequest::about_reply(
+            url,
+            resolver.send_unpaid_request(url, Some("{}")).await.expect("the seller answers"),
+        )
     }
 
     /// An identity that was allowed at first contact but not stored would not bind the origin.
@@ -254,14 +261,15 @@ mod tests {
     async fn identity_that_cannot_be_stored_is_not_paid() {
         let sandbox = Sandbox::start().await.expect("it starts");
         let mut config = sandbox.config();
-        config.check.first_contact = FirstContact::Allow;
+        config.check.first_contact = FirstContactPolicy::Allow;
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let request = asked(&resolver, "https://first-contact.sandbox.example/weather").await;
-        let ended = resolver.checked(Arc::new(request)).await;
+        let ended = resolver.run_seller_check(Arc::new(request)).await;
         assert!(!ended.answer().abort, "{ended:#?}");
-        let _busy = resolver.0.walker.seller_memory.as_ref().expect("the sandbox has one").memory.occupied().await;
-        let answer = resolver.remembered(ended).await.reported();
-        assert!(answer.abort && answer.has(Code::MemoryUnavailable), "{answer:#?}");
+        let _busy =
+            resolver.0.walker.seller_memory.as_ref().expect("the sandbox has one").memory.take_all_permits().await;
+        let answer = resolver.remember_check(ended).await.into_reported_answer();
+        assert!(answer.abort && answer.has(ReasonCode::MemoryUnavailable), "{answer:#?}");
     }
 
     /// Two replies from one origin may name different identities. The memory binds the origin to the one stored first.
@@ -269,17 +277,18 @@ mod tests {
     async fn identity_that_another_check_replaced_is_not_paid() {
         let sandbox = Sandbox::start().await.expect("it starts");
         let mut config = sandbox.config();
-        config.check.first_contact = FirstContact::Allow;
+        config.check.first_contact = FirstContactPolicy::Allow;
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let request = Arc::new(asked(&resolver, "https://first-contact.sandbox.example/weather").await);
-        let (first, second) = (resolver.checked(Arc::clone(&request)).await, resolver.checked(request).await);
+        let (first, second) =
+            (resolver.run_seller_check(Arc::clone(&request)).await, resolver.run_seller_check(request).await);
         assert!(!first.answer().abort && !second.answer().abort, "{first:#?}");
         let (origin, mut other) = first.outcome.remember.expect("it is remembered");
         other.identity.as_mut().expect("it is allowed").identity = "other.eth".parse().expect("a name");
         let memory = resolver.0.walker.seller_memory.as_ref().expect("the sandbox has one");
         memory.note(&origin, other).await.expect("it is stored");
-        let answer = resolver.remembered(second).await.reported();
-        assert!(answer.abort && answer.has(Code::IdentityChanged), "{answer:#?}");
+        let answer = resolver.remember_check(second).await.into_reported_answer();
+        assert!(answer.abort && answer.has(ReasonCode::IdentityChanged), "{answer:#?}");
     }
 
     /// The memory stores no origin that is longer than DNS allows.
@@ -292,31 +301,31 @@ mod tests {
              claims_name = \"shop.eth\"\n[[seller.names]]\nname = \"shop.eth\"\n\
              records.\"agent-endpoint[x402]\" = \"https://{long}\"\n"
         );
-        let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+        let world = CustomSandbox::start(&SandboxSpec::parse(&spec).expect("it is a world")).await.expect("it starts");
         let mut config = world.config();
-        config.check.first_contact = FirstContact::Allow;
+        config.check.first_contact = FirstContactPolicy::Allow;
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let near = asked(&resolver, &format!("https://{HOST}/weather")).await;
-        let Demand::Reply(mut reply) = near.demand else { panic!("the seller replies") };
+        let PaymentDemand::Reply(mut reply) = near.demand else { panic!("the seller replies") };
         let mut headers = reply.headers.iter_mut();
         let (_, terms) = headers.find(|(name, _)| name == "payment-required").expect("its terms");
         let text = String::from_utf8(STANDARD.decode(&*terms).expect("base64")).expect("JSON");
         *terms = STANDARD.encode(text.replace(HOST, &long));
-        let request = CheckRequest::about_reply(format!("https://{long}/weather"), reply);
-        let ended = resolver.checked(Arc::new(request)).await;
+        let request = SellerCheckRequest::about_reply(format!("https://{long}/weather"), reply);
+        let ended = resolver.run_seller_check(Arc::new(request)).await;
         assert!(!ended.answer().abort, "{ended:#?}");
-        let answer = resolver.remembered(ended).await.reported();
-        assert!(answer.abort && answer.has(Code::MemoryUnavailable), "{answer:#?}");
+        let answer = resolver.remember_check(ended).await.into_reported_answer();
+        assert!(answer.abort && answer.has(ReasonCode::MemoryUnavailable), "{answer:#?}");
     }
 
     /// Endpoints that answer every request except `ownerOf`.
-    struct OwnerUnread(Arc<dyn HttpPost>);
+    struct OwnerUnread(Arc<dyn RpcHttpTransport>);
 
     #[async_trait]
-    impl HttpPost for OwnerUnread {
-        async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+    impl RpcHttpTransport for OwnerUnread {
+        async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
             if String::from_utf8_lossy(&body).contains("0x6352211e") {
-                return Err(PostError::Status(503, Bytes::new()));
+                return Err(HttpRequestError::Status(503, Bytes::new()));
             }
             self.0.post(url, body, cap, timeout).await
         }
@@ -328,16 +337,16 @@ mod tests {
         const URL: &str = "https://registration-other-wallet.sandbox.example/weather";
         let sandbox = Sandbox::start().await.expect("it starts");
         let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-        let honest = resolver.check(&asked(&resolver, URL).await).await;
-        assert_eq!(honest.decision, Outcome::Deny, "{honest:#?}");
+        let honest = resolver.check_seller(&asked(&resolver, URL).await).await;
+        assert_eq!(honest.decision, DecisionOutcome::Deny, "{honest:#?}");
         let entry = honest.identity.expect("it is pinned").identity;
         let SellerIdentity::Registration(entry) = entry else { panic!("{entry}") };
-        let Inner { walker, .. } = &*resolver.0;
+        let ResolverState { walker, .. } = &*resolver.0;
         let http = Arc::clone(&walker.upstream.as_ref().expect("it asks endpoints").http);
-        let unread: Arc<dyn HttpPost> = Arc::new(OwnerUnread(http));
+        let unread: Arc<dyn RpcHttpTransport> = Arc::new(OwnerUnread(http));
         let registries = setup::registries(&walker.config, &unread, &walker.clock);
         let payees = [Address::repeat_byte(7)].into();
-        let reading = registries.expect("the configuration is good").reading(walker, &entry, &payees).await;
+        let reading = registries.expect("the configuration is good").read_entry(walker, &entry, &payees).await;
         let RegistrationReading::NotRead(reason) = reading else { panic!("{reading:#?}") };
         let cause = reason.observed.expect("a cause");
         assert!(cause.starts_with("the owner of the agent: "), "{cause}");
@@ -352,15 +361,16 @@ mod tests {
         config.memory.path = Some(folder.path().join("memory"));
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
-        let (Demand::Reply(reply), Some(url)) = (shop.request.demand, shop.request.url) else {
+        let (PaymentDemand::Reply(reply), Some(url)) = (shop.request.demand, shop.request.url) else {
             panic!("the seller replied")
         };
-        let about = CheckRequest::about_reply(url, reply);
-        let request = CheckRequest { name: Some(NAME.to_owned()), named_by: NamedBy::Seller, ..about };
-        let answer = resolver.check(&request).await;
-        let row = answer.evidence(EvidenceKind::Erc8004).expect("there is a row for each kind");
-        assert_eq!(row.outcome, Some(RegistrationOutcome::VerifiedWallet), "{answer:#?}");
-        assert!(answer.entries[0].codes.contains(&Code::IdentityClaimed.slug().to_owned()), "{answer:#?}");
+        let about = SellerCheckRequest::about_reply(url, reply);
+        let request =
+            SellerCheckRequest { name: Some(NAME.to_owned()), named_by: SellerIdentitySource::Seller, ..about };
+        let answer = resolver.check_seller(&request).await;
+        let row = answer.evidence(PayeeEvidenceKind::Erc8004).expect("there is a row for each kind");
+        assert_eq!(row.outcome, Some(Erc8004Outcome::VerifiedWallet), "{answer:#?}");
+        assert!(answer.entries[0].codes.contains(&ReasonCode::IdentityClaimed.slug().to_owned()), "{answer:#?}");
     }
 
     /// The verdict on a name without a card is cached, too.
@@ -371,48 +381,49 @@ mod tests {
             "[[seller]]\nurl = \"{URL}\"\nabout = \"It sells.\"\ndecision = \"allow\"\n[[seller.names]]\nname = \
              \"shop.eth\"\n"
         );
-        let mut world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+        let mut world =
+            CustomSandbox::start(&SandboxSpec::parse(&spec).expect("it is a world")).await.expect("it starts");
         let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
-        let request = CheckRequest { name: Some("shop.eth".to_owned()), ..asked(&resolver, URL).await };
+        let request = SellerCheckRequest { name: Some("shop.eth".to_owned()), ..asked(&resolver, URL).await };
         for _ in 0..2 {
-            let answer = resolver.check(&request).await;
+            let answer = resolver.check_seller(&request).await;
             assert!(!answer.abort, "{answer:#?}");
         }
         let (name, coin) =
-            (EnsName::parse("shop.eth").expect("a name"), CoinType::of_chain(31_337).expect("it has one"));
+            (EnsName::parse("shop.eth").expect("a name"), CoinType::for_chain(31_337).expect("it has one"));
         world.change(|newest| newest.set_address(&name, coin, &[7_u8; 20].into())).expect("it is set");
-        let answer = resolver.check(&request).await;
-        assert!(answer.abort && answer.has(Code::RecordPending), "{answer:#?}");
+        let answer = resolver.check_seller(&request).await;
+        assert!(answer.abort && answer.has(ReasonCode::RecordPending), "{answer:#?}");
     }
 
     /// As for a decision, an eviction during the lookups stops the payment.
     #[tokio::test(flavor = "multi_thread")]
     async fn change_during_a_look_up_stops_the_payment_of_a_check() {
         let mut shop = Shop::open().await;
-        let (Demand::Reply(reply), Some(url)) = (shop.request.demand.clone(), shop.request.url.clone()) else {
+        let (PaymentDemand::Reply(reply), Some(url)) = (shop.request.demand.clone(), shop.request.url.clone()) else {
             panic!("the seller replied")
         };
-        let about = CheckRequest::about_reply(url, reply);
-        let request = CheckRequest { name: Some(NAME.to_owned()), verb: Some("summarize".to_owned()), ..about };
-        let honest = shop.resolver.check(&request).await;
+        let about = SellerCheckRequest::about_reply(url, reply);
+        let request = SellerCheckRequest { name: Some(NAME.to_owned()), verb: Some("summarize".to_owned()), ..about };
+        let honest = shop.resolver.check_seller(&request).await;
         assert_eq!(honest.entries.iter().map(|row| row.abort).collect::<Vec<_>>(), [false, true], "{honest:#?}");
-        shop.resolver.ask_anew(&crate::Question::new(NAME)).await.expect("a verdict");
+        shop.resolver.ask_anew(&crate::NameQuestion::new(NAME)).await.expect("a verdict");
 
         let pool = Arc::clone(shop.resolver.pool());
         let before = shop.world.counts().rpc + OF_A_CONFIRMATION;
-        let first = Occupied::whole(&pool);
-        Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
+        let first = OccupiedCpuPool::occupy_all(&pool);
+        OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS).await;
         let (resolver, asked) = (shop.resolver.clone(), request.clone());
-        let checking = tokio::spawn(async move { resolver.check(&asked).await });
+        let checking = tokio::spawn(async move { resolver.check_seller(&asked).await });
         // The terms are parsed between the first two, what the name publishes is judged between the last two, and the
         // registration after them.
-        Occupied::wait_for_jobs(&pool, MAX_THREADS + 1).await;
-        let second = Occupied::whole(&pool);
-        Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
+        OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS + 1).await;
+        let second = OccupiedCpuPool::occupy_all(&pool);
+        OccupiedCpuPool::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
         first.release().await;
-        Occupied::wait_for_jobs(&pool, MAX_THREADS + 1).await;
-        let third = Occupied::whole(&pool);
-        Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
+        OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS + 1).await;
+        let third = OccupiedCpuPool::occupy_all(&pool);
+        OccupiedCpuPool::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
         second.release().await;
         while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.jobs() != MAX_THREADS + 1 {
             assert!(!checking.is_finished(), "a registration was read where the answers are given");
@@ -424,6 +435,6 @@ mod tests {
         third.release().await;
         let answer = checking.await.expect("it ends");
         assert!(answer.entries.iter().all(|row| row.abort), "{answer:#?}");
-        assert!(answer.has(Code::RecordPending), "{answer:#?}");
+        assert!(answer.has(ReasonCode::RecordPending), "{answer:#?}");
     }
 }

@@ -7,21 +7,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_chain::{AtHead, Heads};
+use clresolve_chain::{ChainHeadReader, NameHeadState};
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::Block;
+use clresolve_core::reading::ChainBlock;
 use clresolve_core::reason::Refusal;
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_verdict::trust::Resolution;
 use futures_util::future::FutureExt as _;
 use tokio::time::Instant;
 
-use super::cached::CachedWalker;
-use super::question::RuleSet;
-use super::readings::{Compared, HeadAnswer, LastAsked, Reading, UnderWay};
-use super::walk::RunRequest;
-use crate::cache::{CacheKey, Finished, HeadId, SeenHead, confirms};
-use crate::telemetry::{self, Confirmation, Eviction};
+use super::cached::CachingResolver;
+use super::question::VerdictRules;
+use super::readings::{ChainHeadFuture, HeadComparison, InFlightReadingGuard, LastHeadRequest, NameReadingFuture};
+use super::walk::ResolutionRequest;
+use crate::cache::{CacheKey, FinishedResolution, HeadId, ReportedHead, confirms};
+use crate::telemetry::{self, EvictionCause, HeadReadingOutcome};
 
 /// Maximum number of confirmations or replacements for one question: a change leads to one more resolution.
 const ROUNDS: usize = 2;
@@ -30,21 +30,31 @@ const ROUNDS: usize = 2;
 /// while too few of them answer.
 const HEAD_PAUSE: Duration = Duration::from_secs(1);
 
-impl CachedWalker {
+impl CachingResolver {
     /// Returns `resolution`, or that of a later run, with its standing at the newest block. Reads the chain if its
     /// verdict has one of `states` and is unconfirmed there.
-    pub(super) async fn confirmed(&self, resolution: Resolution, rules: &RuleSet, states: &[State]) -> Resolution {
-        if self.unconfirmed(&resolution, rules, states).is_none() {
+    pub(super) async fn confirm_resolution(
+        &self,
+        resolution: Resolution,
+        rules: &VerdictRules,
+        states: &[TrustState],
+    ) -> Resolution {
+        if self.unconfirmed_key(&resolution, rules, states).is_none() {
             return resolution;
         }
         // Boxed, so that the future of a confirmed verdict is small.
-        Box::pin(self.confirm(resolution, rules, states)).await
+        Box::pin(self.confirm_or_resolve(resolution, rules, states)).await
     }
 
-    async fn confirm(&self, mut resolution: Resolution, rules: &RuleSet, states: &[State]) -> Resolution {
+    async fn confirm_or_resolve(
+        &self,
+        mut resolution: Resolution,
+        rules: &VerdictRules,
+        states: &[TrustState],
+    ) -> Resolution {
         for _ in 0..ROUNDS {
-            let began = self.cache.begin();
-            let Some(key) = self.unconfirmed(&resolution, rules, states) else { return resolution };
+            let began = self.cache.resolution_start();
+            let Some(key) = self.unconfirmed_key(&resolution, rules, states) else { return resolution };
             if self.is_evicted(&key.name, &resolution) {
                 resolution = self.answer(key.name.as_str(), rules).await;
                 continue;
@@ -54,11 +64,11 @@ impl CachedWalker {
                 if self.cache.is_backed_off(&key, self.walker.now()).await {
                     return resolution;
                 }
-                resolution = self.read_again(&key.name, rules).await;
+                resolution = self.resolve_changed(&key.name, rules).await;
                 continue;
             }
             match self.is_confirmed_at_head(&key, rules, &resolution).await {
-                Ok(true) if self.cache.is_standing(&key.name, began) => return resolution.with_standing(Ok(())),
+                Ok(true) if self.cache.is_unevicted_since(&key.name, began) => return resolution.with_standing(Ok(())),
                 Ok(_) => resolution = self.answer(key.name.as_str(), rules).await,
                 Err(refusal) => return resolution.with_standing(Err(refusal)),
             }
@@ -68,30 +78,36 @@ impl CachedWalker {
 
     /// Compares a trusted verdict with the newest head that is followed, unless its records were read up to there.
     /// Fetching content can take seconds, and shared evidence is older still.
-    pub(super) async fn compared(&self, request: &RunRequest, found: &Finished) -> Compared {
-        let (RunRequest { key, rules, .. }, resolution) = (request, &found.resolution);
-        let is_of_now = key.block.number().is_none() && self.cache.heads.is_followed();
-        let Some(reader) = self.walker.heads.as_ref().filter(|_| is_of_now) else { return Compared::Not };
-        if resolution.verdict().state != State::Trusted {
-            return Compared::Not;
+    pub(super) async fn compare_with_head(
+        &self,
+        request: &ResolutionRequest,
+        found: &FinishedResolution,
+    ) -> HeadComparison {
+        let (ResolutionRequest { key, rules, .. }, resolution) = (request, &found.resolution);
+        let is_of_now = key.block.number().is_none() && self.cache.heads.follows_heads();
+        let Some(reader) = self.walker.heads.as_ref().filter(|_| is_of_now) else { return HeadComparison::Not };
+        if resolution.verdict().state != TrustState::Trusted {
+            return HeadComparison::Not;
         }
-        let at = if found.reads_chain { self.followed() } else { self.head(reader).await };
-        let Some(at) = at.ok().filter(|at| resolution.newest() < Some(at.block.number)) else { return Compared::Not };
-        match (self.reading(reader, key, rules, at).await, at.id) {
-            (Some(later), _) if !confirms(&later, resolution) => Compared::Changed,
-            (Some(_), Some(head)) => Compared::Confirmed(head),
-            _ => Compared::Not,
+        let at = if found.reads_chain { self.followed_block() } else { self.head(reader).await };
+        let Some(at) = at.ok().filter(|at| resolution.newest_block() < Some(at.block.number)) else {
+            return HeadComparison::Not;
+        };
+        match (self.join_or_start_reading(reader, key, rules, at).await, at.id) {
+            (Some(later), _) if !confirms(&later, resolution) => HeadComparison::Changed,
+            (Some(_), Some(head)) => HeadComparison::Confirmed(head),
+            _ => HeadComparison::Not,
         }
     }
 
     /// `resolution`, which a caller has kept for a while, with its current standing.
-    pub(super) async fn held(&self, resolution: Resolution, rules: &RuleSet) -> Resolution {
+    pub(super) async fn with_current_standing(&self, resolution: Resolution, rules: &VerdictRules) -> Resolution {
         let name = resolution.verdict().name.normalized.as_deref().and_then(|name| EnsName::parse(name).ok());
-        let is_trusted = resolution.verdict().state == State::Trusted;
-        match name.filter(|_| is_trusted && self.cache.heads.is_followed()) {
+        let is_trusted = resolution.verdict().state == TrustState::Trusted;
+        match name.filter(|_| is_trusted && self.cache.heads.follows_heads()) {
             Some(name) => {
                 let (key, now) = (self.key(name, rules), self.walker.now());
-                self.cache.standing_again(&key, resolution, self.limits(), now).await
+                self.cache.with_current_standing(&key, resolution, self.limits(), now).await
             }
             None => resolution,
         }
@@ -104,7 +120,12 @@ impl CachedWalker {
     }
 
     /// The key of a resolution in one of `states` that a reading may confirm.
-    fn unconfirmed(&self, resolution: &Resolution, rules: &RuleSet, states: &[State]) -> Option<CacheKey> {
+    fn unconfirmed_key(
+        &self,
+        resolution: &Resolution,
+        rules: &VerdictRules,
+        states: &[TrustState],
+    ) -> Option<CacheKey> {
         let verdict = resolution.verdict();
         let is_of_now = self.walker.config.chain.block.number().is_none();
         let is_open = states.contains(&verdict.state) && resolution.standing().is_err() && is_of_now;
@@ -119,66 +140,72 @@ impl CachedWalker {
     async fn is_confirmed_at_head(
         &self,
         key: &CacheKey,
-        rules: &RuleSet,
+        rules: &VerdictRules,
         resolution: &Resolution,
     ) -> Result<bool, Refusal> {
         let reader = self.walker.heads.as_ref().ok_or(Refusal::Unconfirmed)?;
         let at = self.head(reader).await?;
-        let found = self.reading(reader, key, rules, at).await.ok_or(Refusal::Unconfirmed)?;
+        let found = self.join_or_start_reading(reader, key, rules, at).await.ok_or(Refusal::Unconfirmed)?;
         Ok(confirms(&found, resolution))
     }
 
     /// The head at which a name may be read now: the one that is followed, or else the one that endpoints report on
     /// request.
-    async fn head(&self, reader: &Arc<dyn Heads>) -> Result<ReadAt, Refusal> {
-        if let Ok(at) = self.followed() {
+    async fn head(&self, reader: &Arc<dyn ChainHeadReader>) -> Result<NameReadingBlock, Refusal> {
+        if let Ok(at) = self.followed_block() {
             return Ok(at);
         }
-        let head = self.asked(reader).await.ok_or(Refusal::Unconfirmed)?;
-        if self.cache.heads.is_followed() {
-            self.cache.heads.note(head);
-            return self.followed();
+        let head = self.request_head(reader).await.ok_or(Refusal::Unconfirmed)?;
+        if self.cache.heads.follows_heads() {
+            self.cache.heads.record_head(head);
+            return self.followed_block();
         }
         self.limits().check(&head, self.walker.now())?;
-        Ok(ReadAt { block: head.block, id: None })
+        Ok(NameReadingBlock { block: head.block, id: None })
     }
 
-    fn followed(&self) -> Result<ReadAt, Refusal> {
-        self.followed_head().map(|seen| ReadAt { block: seen.head.block, id: Some(seen.id) })
+    fn followed_block(&self) -> Result<NameReadingBlock, Refusal> {
+        self.followed_head().map(|seen| NameReadingBlock { block: seen.head.block, id: Some(seen.id) })
     }
 
     /// The newest head that is followed, if it confirms what is read there.
     ///
     /// # Errors
     /// [`Refusal::Unconfirmed`] if there is none, [`Refusal::HeadStalled`] if it is too old.
-    pub(super) fn followed_head(&self) -> Result<SeenHead, Refusal> {
+    pub(super) fn followed_head(&self) -> Result<ReportedHead, Refusal> {
         let heads = &self.cache.heads;
-        let seen = heads.newest().ok_or(Refusal::Unconfirmed)?;
-        heads.standing(Some(seen.id), self.limits(), self.walker.now())?;
+        let seen = heads.newest_head().ok_or(Refusal::Unconfirmed)?;
+        heads.check_confirmation(Some(seen.id), self.limits(), self.walker.now())?;
         Ok(seen)
     }
 
     /// The head that endpoints report. Concurrent callers share the answer. While heads are followed, the last answer
     /// is reused for [`HEAD_PAUSE`].
-    fn asked(&self, reader: &Arc<dyn Heads>) -> HeadAnswer {
+    fn request_head(&self, reader: &Arc<dyn ChainHeadReader>) -> ChainHeadFuture {
         let mut last = self.readings.head();
-        let pause = if self.cache.heads.is_followed() { HEAD_PAUSE } else { Duration::ZERO };
-        let is_recent = |last: &&LastAsked| !last.task.is_finished() || last.at.elapsed() < pause;
+        let pause = if self.cache.heads.follows_heads() { HEAD_PAUSE } else { Duration::ZERO };
+        let is_recent = |last: &&LastHeadRequest| !last.task.is_finished() || last.at.elapsed() < pause;
         if let Some(last) = last.as_ref().filter(is_recent) {
             return last.answer.clone();
         }
         let reader = Arc::clone(reader);
         let report = |error: &_| tracing::debug!(%error, "there is no head");
-        let asking = tokio::spawn(async move { reader.newest().await.inspect_err(report).ok() });
+        let asking = tokio::spawn(async move { reader.newest_head().await.inspect_err(report).ok() });
         let task = asking.abort_handle();
         let answer = asking.map(|ended| ended.ok().flatten()).boxed().shared();
-        *last = Some(LastAsked { at: Instant::now(), task, answer: answer.clone() });
+        *last = Some(LastHeadRequest { at: Instant::now(), task, answer: answer.clone() });
         answer
     }
 
     /// Reads a name at a head, or joins the reading in flight. A name in the cache that the head contradicts is evicted
     /// and resolved again.
-    pub(super) fn reading(&self, reader: &Arc<dyn Heads>, key: &CacheKey, rules: &RuleSet, at: ReadAt) -> Reading {
+    pub(super) fn join_or_start_reading(
+        &self,
+        reader: &Arc<dyn ChainHeadReader>,
+        key: &CacheKey,
+        rules: &VerdictRules,
+        at: NameReadingBlock,
+    ) -> NameReadingFuture {
         let place = (key.name.clone(), at.block.hash);
         let mut readings = self.readings.lock();
         if let Some(reading) = readings.get(&place) {
@@ -187,15 +214,15 @@ impl CachedWalker {
         let (this, reader, key, rules) = (self.clone(), Arc::clone(reader), key.clone(), rules.clone());
         let under_way = place.clone();
         let task = tokio::spawn(async move {
-            let _under_way = UnderWay { readings: Arc::clone(&this.readings), place: under_way };
-            match reader.read(&key.name, &at.block).await.map(Arc::new) {
+            let _under_way = InFlightReadingGuard { readings: Arc::clone(&this.readings), place: under_way };
+            match reader.read_name_state(&key.name, &at.block).await.map(Arc::new) {
                 Ok(found) => {
-                    this.settle_at(&key, &rules, at, &found).await;
+                    this.apply_reading(&key, &rules, at, &found).await;
                     Some(found)
                 }
                 Err(error) => {
                     tracing::debug!(name = key.name.as_str(), %error, "name is not read at the head");
-                    telemetry::confirmation(Confirmation::Failed);
+                    telemetry::count_confirmation(HeadReadingOutcome::Failed);
                     None
                 }
             }
@@ -205,19 +232,19 @@ impl CachedWalker {
         reading
     }
 
-    async fn settle_at(&self, key: &CacheKey, rules: &RuleSet, at: ReadAt, found: &AtHead) {
-        let contradicted = self.cache.contradicted_at(key, found, at.id, at.block.number).await;
+    async fn apply_reading(&self, key: &CacheKey, rules: &VerdictRules, at: NameReadingBlock, found: &NameHeadState) {
+        let contradicted = self.cache.contradicted_pools(key, found, at.id, at.block.number).await;
         if contradicted.is_empty() {
-            return telemetry::confirmation(Confirmation::Same);
+            return telemetry::count_confirmation(HeadReadingOutcome::Same);
         }
-        telemetry::confirmation(Confirmation::Changed);
-        telemetry::eviction_delay(self.walker.now().duration_since(at.block.timestamp));
+        telemetry::count_confirmation(HeadReadingOutcome::Changed);
+        telemetry::record_eviction_delay(self.walker.now().duration_since(at.block.timestamp));
         // First, so that evictions are counted before they become visible.
-        contradicted.into_iter().for_each(|pool| telemetry::cache_evicted(pool, Eviction::Changed));
+        contradicted.into_iter().for_each(|pool| telemetry::count_cache_eviction(pool, EvictionCause::Changed));
         self.evict([&key.name]);
         let (this, name, rules) = (self.clone(), key.name.clone(), rules.clone());
         tokio::spawn(async move {
-            let _place = this.readings.replacement().await;
+            let _place = this.readings.acquire_replacement_permit().await;
             this.answer(name.as_str(), &rules).await;
         });
     }
@@ -225,8 +252,8 @@ impl CachedWalker {
 
 /// The block at which a name is read.
 #[derive(Clone, Copy)]
-pub(super) struct ReadAt {
-    pub(super) block: Block,
+pub(super) struct NameReadingBlock {
+    pub(super) block: ChainBlock,
     /// Its identifier as a head, if heads are followed.
     pub(super) id: Option<HeadId>,
 }

@@ -5,10 +5,10 @@ mod built;
 
 use std::sync::Arc;
 
-use clresolve_chain::{Chain, Heads};
+use clresolve_chain::{ChainHeadReader, EnsReader};
 
 #[cfg(feature = "state-proof")]
-pub(super) use self::built::{beacon_client, light_client_config, proven};
+pub(super) use self::built::{beacon_client, light_client_config, proven_chain_readers};
 #[cfg(feature = "state-proof")]
 pub(super) use clresolve_chain::LightClient;
 
@@ -18,8 +18,8 @@ pub(super) enum LightClient {}
 
 /// What reads the chain.
 pub(super) struct ChainReaders {
-    pub(super) chain: Arc<dyn Chain>,
-    pub(super) heads: Arc<dyn Heads>,
+    pub(super) chain: Arc<dyn EnsReader>,
+    pub(super) heads: Arc<dyn ChainHeadReader>,
     /// The light client, if headers come from it.
     pub(super) light_client: Option<Arc<LightClient>>,
 }

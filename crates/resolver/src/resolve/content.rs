@@ -5,56 +5,56 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve_ipfs::{Budget, ContentId, ContentPath, WalkedBlocks};
-use clresolve_payment::terms::Reply as SellerReply;
-use clresolve_verdict::evidence::{IpfsOutcome, Source};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget, VerifiedBlocks};
+use clresolve_payment::terms::SellerHttpReply as SellerReply;
+use clresolve_verdict::evidence::{HttpsOutcome, IpfsOutcome};
 
-use crate::fetch::https::Body;
-use crate::fetch::{EgressViolation, FetchError, Forbidden};
+use crate::fetch::https::FetchedDocument;
+use crate::fetch::{EgressViolation, FetchError, ForbiddenUrlError};
 
 /// Fetches content for a resolution: from the network, or from a script in a test.
 #[async_trait]
-pub trait Content: Send + Sync {
+pub trait ContentFetcher: Send + Sync {
     /// Fetches the document at the card's URL, within `limit`.
-    async fn card(&self, url: &str, limit: Duration) -> Source;
+    async fn fetch_card(&self, url: &str, limit: Duration) -> HttpsOutcome;
 
     /// Walks from `cid` along `path`. `known` contains bytes from other sources that may be the file itself.
-    async fn walk(
+    async fn walk_ipfs_path(
         &self,
         cid: &ContentId,
         path: &ContentPath,
         known: &[Bytes],
-        budget: Budget,
+        budget: DagWalkBudget,
         limit: Duration,
-    ) -> Retrieved;
+    ) -> IpfsPathResult;
 
     /// Fetches a trust root's keys from a URL, within `limit`. A redirect must not lead to another origin.
-    async fn key_set(&self, url: &str, limit: Duration) -> Source {
-        self.card(url, limit).await
+    async fn fetch_key_set(&self, url: &str, limit: Duration) -> HttpsOutcome {
+        self.fetch_card(url, limit).await
     }
 
     /// Fetches a schema from a URL.
     ///
     /// # Errors
     /// The egress guard refuses the URL, or its host returns no body.
-    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError>;
+    async fn fetch_schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError>;
 
     /// Fetches the document at a URL that a caller names, with its caching headers. The default implementation fetches
     /// nothing.
     ///
     /// # Errors
     /// The egress guard refuses the URL, or its host returns no body.
-    async fn document(&self, _url: &str, _limit: Duration) -> Result<Body, FetchError> {
-        Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
+    async fn fetch_document(&self, _url: &str, _limit: Duration) -> Result<FetchedDocument, FetchError> {
+        Err(ForbiddenUrlError { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 
     /// Fetches a document from a plain `http` URL if the operator named its origin. The default implementation fetches
     /// nothing.
     ///
     /// # Errors
-    /// As [`document`](Self::document).
-    async fn plain_document(&self, _url: &str, _limit: Duration) -> Result<Body, FetchError> {
-        Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
+    /// As [`fetch_document`](Self::fetch_document).
+    async fn fetch_plain_http_document(&self, _url: &str, _limit: Duration) -> Result<FetchedDocument, FetchError> {
+        Err(ForbiddenUrlError { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 
     /// Fetches a registry's manifest from a URL that a caller names. It may be larger than a card. The default
@@ -62,8 +62,8 @@ pub trait Content: Send + Sync {
     ///
     /// # Errors
     /// The egress guard refuses the URL, or its host returns no body.
-    async fn registry(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
-        self.document(url, limit).await.map(|body| body.bytes)
+    async fn fetch_registry_manifest(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
+        self.fetch_document(url, limit).await.map(|body| body.bytes)
     }
 
     /// Sends a request without a payment to a seller's URL: a POST of `body` if there is one, otherwise a GET.
@@ -72,46 +72,51 @@ pub trait Content: Send + Sync {
     ///
     /// # Errors
     /// The egress guard refuses the URL, or its host does not respond.
-    async fn unpaid(&self, _url: &str, _body: Option<Bytes>, _limit: Duration) -> Result<SellerReply, FetchError> {
-        Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
+    async fn send_unpaid_request(
+        &self,
+        _url: &str,
+        _body: Option<Bytes>,
+        _limit: Duration,
+    ) -> Result<SellerReply, FetchError> {
+        Err(ForbiddenUrlError { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 
     /// How long until the first gateway may be asked again, among those that asked for a pause within the last `past`.
     /// The default implementation returns `None`.
-    fn rest(&self, _past: Duration) -> Option<Duration> {
+    fn gateway_pause(&self, _past: Duration) -> Option<Duration> {
         None
     }
 
     /// The same source without the content that it has stored. The default implementation stores nothing.
-    fn anew(&self) -> Option<Arc<dyn Content>> {
+    fn without_stored_content(&self) -> Option<Arc<dyn ContentFetcher>> {
         None
     }
 }
 
 /// The result of retrieving a path below a CID, and the gateways that sent wrong blocks.
 #[derive(Clone, Debug)]
-pub struct Retrieved {
+pub struct IpfsPathResult {
     /// The result of the walk.
     pub walked: IpfsOutcome,
     /// The gateways that sent wrong blocks.
-    pub liars: Liars,
+    pub liars: LyingGateways,
     /// The blocks that were proven along the path.
-    pub blocks: WalkedBlocks,
+    pub blocks: VerifiedBlocks,
 }
 
 /// Gateways (labels) that sent a wrong block, each with the requested CID.
-pub type Liars = Vec<(String, String)>;
+pub type LyingGateways = Vec<(String, String)>;
 
-impl Retrieved {
+impl IpfsPathResult {
     /// The result if no CID is named.
     pub(super) fn not_asked() -> Self {
         IpfsOutcome::NotAsked.into()
     }
 }
 
-impl From<IpfsOutcome> for Retrieved {
+impl From<IpfsOutcome> for IpfsPathResult {
     /// A result without wrong blocks and without new blocks.
     fn from(walked: IpfsOutcome) -> Self {
-        Self { walked, liars: Vec::new(), blocks: WalkedBlocks::default() }
+        Self { walked, liars: Vec::new(), blocks: VerifiedBlocks::default() }
     }
 }

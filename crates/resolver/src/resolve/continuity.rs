@@ -4,21 +4,21 @@ use std::path::Path;
 
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
-use clresolve_core::state::State;
-use clresolve_messages::receipt::replay::{Mark, ReplayStatus};
-use clresolve_payment::check::{Remembered, WebOrigin};
-use clresolve_verdict::evidence::Evidence;
-use clresolve_verdict::evidence::continuity::Continuity;
+use clresolve_core::state::TrustState;
+use clresolve_messages::receipt::replay::{ReceiptReplayKey, ReceiptReplayStatus};
+use clresolve_payment::check::{OriginMemoryEntry, WebOrigin};
+use clresolve_verdict::evidence::ResolutionEvidence;
+use clresolve_verdict::evidence::continuity::HistoryOutcome;
 use clresolve_verdict::verdict::Verdict;
 
 use crate::config::Config;
-pub(super) use crate::memory::MemoryError;
-use crate::memory::{HistoryKey, Memory, OriginKey};
+pub(super) use crate::memory::ResolverMemoryError;
+use crate::memory::{HistoryKey, OriginKey, ResolverMemory};
 
 /// The memory, and which observations to store in it.
 #[derive(Clone)]
-pub(super) struct History {
-    memory: Memory,
+pub(super) struct NameMemory {
+    memory: ResolverMemory,
     world: String,
     chain_id: u64,
     /// Identifier of the configured profile. Verdicts under other profiles are not remembered.
@@ -26,28 +26,28 @@ pub(super) struct History {
     receipts: u64,
 }
 
-impl History {
+impl NameMemory {
     /// The part of the same memory that stores sellers.
     pub(super) fn seller_memory(&self) -> SellerMemory {
         SellerMemory { memory: self.memory.clone(), world: self.world.clone(), chain_id: self.chain_id }
     }
 
     /// Opens the memory in the file at `path`.
-    pub(super) fn open(path: &Path, config: &Config) -> Result<Self, MemoryError> {
-        let memory = Memory::open(path, config.memory.names)?;
+    pub(super) fn open(path: &Path, config: &Config) -> Result<Self, ResolverMemoryError> {
+        let memory = ResolverMemory::open(path, config.memory.names)?;
         let (world, chain_id) = (config.chain.world.clone(), config.chain.id);
         Ok(Self { memory, world, chain_id, profile: config.rules.profile.clone(), receipts: config.memory.receipts })
     }
 
     /// Returns what is remembered of the name. The memory is not read for a block chosen by number, which may be older
     /// than every observation.
-    pub(super) async fn recall(&self, evidence: &Evidence) -> Continuity {
-        if evidence.found().is_none() || matches!(evidence.block, BlockSelector::Number(_)) {
-            return Continuity::NotAsked;
+    pub(super) async fn recall(&self, evidence: &ResolutionEvidence) -> HistoryOutcome {
+        if evidence.resolved_records().is_none() || matches!(evidence.block, BlockSelector::Number(_)) {
+            return HistoryOutcome::NotAsked;
         }
         match self.memory.recall(self.key(&evidence.name)).await {
-            Ok(history) => Continuity::Recalled(history),
-            Err(error) => Continuity::Unavailable(error.to_string()),
+            Ok(history) => HistoryOutcome::Recalled(history),
+            Err(error) => HistoryOutcome::Unavailable(error.to_string()),
         }
     }
 
@@ -56,24 +56,31 @@ impl History {
     /// Only a trusted verdict under the configured profile and at a finalized block is remembered. A verdict that rests
     /// on a single endpoint is remembered only if the operator runs that endpoint. Otherwise a party that can write to
     /// the memory could later make it warn about the honest card.
-    pub(super) async fn remember(&self, evidence: &Evidence, verdict: &Verdict) -> Result<(), MemoryError> {
+    pub(super) async fn remember(
+        &self,
+        evidence: &ResolutionEvidence,
+        verdict: &Verdict,
+    ) -> Result<(), ResolverMemoryError> {
         let is_lasting = matches!(evidence.block, BlockSelector::Finalized | BlockSelector::Pinned(_))
-            && (verdict.state == State::Trusted || clresolve_core::mutant!("falsehoods-are-remembered"))
+            && (verdict.state == TrustState::Trusted || clresolve_core::mutant!("falsehoods-are-remembered"))
             && verdict.profile.id == self.profile
             && evidence.reading.as_ref().is_ok_and(|reading| {
-                !reading.proof.is_one_strangers_word() || clresolve_core::mutant!("strangers-are-remembered")
+                !reading.proof.is_single_third_party() || clresolve_core::mutant!("strangers-are-remembered")
             });
-        let Continuity::Recalled(known) = &evidence.continuity else { return Ok(()) };
-        let Some(sighting) = evidence.sighting().filter(|_| is_lasting) else { return Ok(()) };
-        if known.with(&sighting).is_none() {
+        let HistoryOutcome::Recalled(known) = &evidence.continuity else { return Ok(()) };
+        let Some(sighting) = evidence.observation().filter(|_| is_lasting) else { return Ok(()) };
+        if known.with_observation(&sighting).is_none() {
             return Ok(());
         }
         self.memory.remember(self.key(&evidence.name), sighting).await
     }
 
     /// Records that a valid receipt was presented for its request.
-    pub(super) async fn mark(&self, mark: Mark) -> Result<ReplayStatus, MemoryError> {
-        self.memory.mark(&self.world, self.chain_id, mark, self.receipts).await
+    pub(super) async fn mark_receipt(
+        &self,
+        mark: ReceiptReplayKey,
+    ) -> Result<ReceiptReplayStatus, ResolverMemoryError> {
+        self.memory.mark_receipt(&self.world, self.chain_id, mark, self.receipts).await
     }
 
     fn key(&self, name: &EnsName) -> HistoryKey {
@@ -84,7 +91,7 @@ impl History {
 /// What is remembered about sellers, by origin.
 #[derive(Clone)]
 pub(super) struct SellerMemory {
-    pub(super) memory: Memory,
+    pub(super) memory: ResolverMemory,
     world: String,
     chain_id: u64,
 }
@@ -92,20 +99,24 @@ pub(super) struct SellerMemory {
 impl SellerMemory {
     /// The memory of a sandbox without a file, with its initial entries.
     #[cfg(feature = "sandbox")]
-    pub(super) fn of_sandbox(config: &Config) -> Result<Self, MemoryError> {
-        let memory = Memory::in_process(config.memory.names)?;
+    pub(super) fn of_sandbox(config: &Config) -> Result<Self, ResolverMemoryError> {
+        let memory = ResolverMemory::in_process(config.memory.names)?;
         let sellers = Self { memory, world: config.chain.world.clone(), chain_id: config.chain.id };
-        let entries = crate::sandbox::Sandbox::remembered();
+        let entries = crate::sandbox::Sandbox::remembered_origins();
         sellers.memory.seed(entries.into_iter().map(|(origin, entry)| (sellers.key(&origin), entry)))?;
         Ok(sellers)
     }
 
-    pub(super) async fn recall(&self, origin: &WebOrigin) -> Result<Remembered, MemoryError> {
+    pub(super) async fn recall(&self, origin: &WebOrigin) -> Result<OriginMemoryEntry, ResolverMemoryError> {
         self.memory.recall_origin(self.key(origin)).await
     }
 
     /// Adds what a check found about an origin. Returns what is remembered afterwards.
-    pub(super) async fn note(&self, origin: &WebOrigin, noted: Remembered) -> Result<Remembered, MemoryError> {
+    pub(super) async fn note(
+        &self,
+        origin: &WebOrigin,
+        noted: OriginMemoryEntry,
+    ) -> Result<OriginMemoryEntry, ResolverMemoryError> {
         self.memory.note_origin(self.key(origin), noted).await
     }
 

@@ -6,25 +6,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::look_ups::Beside;
+use super::look_ups::LookupVerdictKey;
 use super::signer;
-use super::{Inner, Resolver};
-use crate::cache::Began;
+use super::{Resolver, ResolverState};
+use crate::cache::ResolutionStart;
 use crate::telemetry::{self, DECISIONS};
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
-use clresolve_payment::check::CheckAnswer;
-use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide, open_networks};
-use clresolve_payment::decision::EntryRow;
-use clresolve_payment::limits::Limits;
-use clresolve_payment::network::Network;
-use clresolve_payment::payee::{Claim, Payees, ProvenBy};
-use clresolve_payment::request::Demand;
-use clresolve_payment::route::Route;
-use clresolve_payment::terms::Terms;
-use clresolve_payment::{Decision, DecisionRequest};
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
+use clresolve_payment::check::SellerCheckDocument;
+use clresolve_payment::decide::{PaymentKnowledge, PaymentQuestion, decide, open_networks};
+use clresolve_payment::decision::PaymentOptionResult;
+use clresolve_payment::limits::PaymentLimits;
+use clresolve_payment::network::Caip2Network;
+use clresolve_payment::payee::{NetworkPayees, PayeeClaim, PayeeProofMethod};
+use clresolve_payment::request::PaymentDemand;
+use clresolve_payment::route::AgentRoute;
+use clresolve_payment::terms::PaymentTerms;
+use clresolve_payment::{PaymentDecision, PaymentDecisionRequest};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::Resolution;
 use futures_util::future::join_all;
@@ -34,29 +34,29 @@ use jiff::Timestamp;
 /// lookups.
 const TRIES: usize = 2;
 
-struct Facts {
+struct PaymentDecisionInput {
     resolution: Resolution,
     gate: GatePolicy,
-    limits: Limits,
-    route: Result<Route, Box<Reason>>,
-    tools: Option<Result<Route, Box<Reason>>>,
-    request: Arc<DecisionRequest>,
-    terms: Result<Terms, Box<Reason>>,
-    payees: BTreeMap<Network, Payees>,
+    limits: PaymentLimits,
+    route: Result<AgentRoute, Box<Reason>>,
+    tools: Option<Result<AgentRoute, Box<Reason>>>,
+    request: Arc<PaymentDecisionRequest>,
+    terms: Result<PaymentTerms, Box<Reason>>,
+    payees: BTreeMap<Caip2Network, NetworkPayees>,
     now: Timestamp,
 }
 
-impl Facts {
-    fn decide(&self) -> Decision {
+impl PaymentDecisionInput {
+    fn decide(&self) -> PaymentDecision {
         let question = PaymentQuestion {
             verb: &self.request.verb,
             terms: self.terms.as_ref().map_err(|reason| &**reason),
-            is_http_reply: matches!(self.request.demand, Demand::Reply(_)),
+            is_http_reply: matches!(self.request.demand, PaymentDemand::Reply(_)),
             url: self.request.url.as_deref(),
             selected: self.request.selected.as_ref(),
             signed: self.request.header.as_deref(),
         };
-        let known = Knowledge {
+        let known = PaymentKnowledge {
             resolution: &self.resolution,
             gate: &self.gate,
             limits: &self.limits,
@@ -70,7 +70,7 @@ impl Facts {
 
     /// The networks of the entries to which only the payee is an objection. Only those make a registration worth a
     /// request. Objections to one entry do not affect another, since a client may choose any entry.
-    fn may_be_settled_by_a_registration(&self, decision: &Decision) -> BTreeSet<Network> {
+    fn networks_open_to_registration(&self, decision: &PaymentDecision) -> BTreeSet<Caip2Network> {
         let Ok(terms) = &self.terms else { return BTreeSet::new() };
         if clresolve_core::mutant!("one-bad-entry-stops-look-ups")
             && !decision.entries.iter().all(|row| row.is_but_for_the_payee)
@@ -82,11 +82,11 @@ impl Facts {
 
     /// Whether some entry has no objection except the payee, and the name's own key may have signed the offer. Only
     /// then is the key worth a request.
-    fn may_be_settled_by_a_key(&self, decision: &Decision) -> bool {
-        let is_open = |row: &EntryRow| {
-            row.is_but_for_the_payee && row.codes.iter().any(|slug| slug == Code::OfferSignerUnproven.slug())
+    fn may_be_settled_by_a_key(&self, decision: &PaymentDecision) -> bool {
+        let is_open = |row: &PaymentOptionResult| {
+            row.is_but_for_the_payee && row.codes.iter().any(|slug| slug == ReasonCode::OfferSignerUnproven.slug())
         };
-        decision.entries.iter().any(is_open) && self.terms.as_ref().is_ok_and(Terms::has_jws_offers)
+        decision.entries.iter().any(is_open) && self.terms.as_ref().is_ok_and(PaymentTerms::has_jws_offers)
     }
 }
 
@@ -97,38 +97,38 @@ impl Resolver {
     /// # Errors
     /// The code of the objection. It is `chain-behind` for a block chosen by number, since the gate decides on the
     /// present.
-    pub async fn gate(&self, name: &str, verb: &str) -> Result<(), &'static str> {
+    pub async fn check_gate(&self, name: &str, verb: &str) -> Result<(), &'static str> {
         let resolution = self.resolve_confirmed(name).await;
-        self.denied(&resolution, Some(verb)).map_or(Ok(()), Err)
+        self.gate_denial(&resolution, Some(verb)).map_or(Ok(()), Err)
     }
 
-    /// Resolves `input` and confirms the verdict for the gate. See [`Resolver::confirmed`].
+    /// Resolves `input` and confirms the verdict for the gate. See [`Resolver::confirm_for_gate`].
     pub async fn resolve_confirmed(&self, input: &str) -> Resolution {
-        self.confirmed(self.resolve(input).await).await
+        self.confirm_for_gate(self.resolve(input).await).await
     }
 
     /// Confirms a resolution under the configured rules for the gate: reads the newest block unless it already confirms
     /// the resolution. A name that has changed is resolved again. Returns the resolution with its
     /// [standing](Resolution::standing).
-    pub async fn confirmed(&self, resolution: Resolution) -> Resolution {
-        if resolution.verdict().state == State::Trusted {
+    pub async fn confirm_for_gate(&self, resolution: Resolution) -> Resolution {
+        if resolution.verdict().state == TrustState::Trusted {
             self.note_hot(&resolution);
         }
-        self.0.cached.confirmed(resolution, &self.0.configured, &[State::Trusted]).await
+        self.0.cached.confirm_resolution(resolution, &self.0.configured, &[TrustState::Trusted]).await
     }
 
     /// Notes a request for the name, which is then reread at each new head.
     pub(super) fn note_hot(&self, resolution: &Resolution) {
         if let Some(name) = resolution.verdict().name.normalized.as_deref() {
-            self.0.cached.cache.hot_names.note(name, self.now());
+            self.0.cached.cache.hot_names.record_request(name, self.now());
         }
     }
 
     /// Why the gate denies requests to the agent of a verdict for a verb. `None` if it admits them.
-    pub fn denied(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
+    pub fn gate_denial(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
         let config = &self.0.walker.config;
         if config.chain.block.number().is_some() && !clresolve_core::mutant!("the-past-opens-the-gate") {
-            return Some(Code::ChainBehind.slug());
+            return Some(ReasonCode::ChainBehind.slug());
         }
         config.gate.policy().objection(resolution, verb, None)
     }
@@ -137,64 +137,72 @@ impl Resolver {
     /// agent, pay it, and stay within the limits.
     ///
     /// Never fails: errors are part of the decision, which then aborts.
-    pub async fn decide(&self, request: &DecisionRequest) -> Decision {
+    pub async fn decide(&self, request: &PaymentDecisionRequest) -> PaymentDecision {
         let resolution = self.resolve(&request.name).await;
-        let (decision, _) = self.decide_on(resolution, &Arc::new(request.clone())).await;
-        DecisionEvent::of(&decision).report();
+        let (decision, _) = self.decide_unreported(resolution, &Arc::new(request.clone())).await;
+        DecisionLogEvent::of_decision(&decision).report();
         decision
     }
 
     /// Like [`Resolver::decide`], for the agent of a verdict that was just obtained. The decision is not reported yet.
     /// Lookups take time: if the verdict is no longer valid after them, it is obtained again. Also returns the verdict
     /// on which the decision rests.
-    pub async fn decide_on(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Decision, Resolution) {
-        let resolution = self.0.cached.held(resolution, &self.0.configured).await;
-        let mut resolution = self.confirmed(resolution).await;
+    pub async fn decide_unreported(
+        &self,
+        resolution: Resolution,
+        request: &Arc<PaymentDecisionRequest>,
+    ) -> (PaymentDecision, Resolution) {
+        let resolution = self.0.cached.with_current_standing(resolution, &self.0.configured).await;
+        let mut resolution = self.confirm_for_gate(resolution).await;
         for _ in 0..TRIES {
-            let began = self.0.cached.cache.begin();
-            let (facts, decision) = self.looked_into(resolution, request).await;
+            let began = self.0.cached.cache.resolution_start();
+            let (facts, decision) = self.decide_with_lookups(resolution, request).await;
             // Entries are paid separately, so there may be one to pay even if the decision aborts.
-            if decision.passing().next().is_none() || self.still_stands(&facts.resolution, began).await {
+            if decision.payable_options().next().is_none() || self.still_stands(&facts.resolution, began).await {
                 return (decision, facts.resolution);
             }
             resolution = self.resolve_confirmed(&request.name).await;
         }
-        let (facts, decision) = self.judged_at_once(resolution, request).await;
+        let (facts, decision) = self.decide_without_lookups(resolution, request).await;
         (decision, facts.resolution)
     }
 
     /// The decision and its input, including lookups that could change the decision.
-    async fn looked_into(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Facts, Decision) {
-        let (mut facts, mut decision) = self.judged_at_once(resolution, request).await;
-        let open = facts.may_be_settled_by_a_registration(&decision);
+    async fn decide_with_lookups(
+        &self,
+        resolution: Resolution,
+        request: &Arc<PaymentDecisionRequest>,
+    ) -> (PaymentDecisionInput, PaymentDecision) {
+        let (mut facts, mut decision) = self.decide_without_lookups(resolution, request).await;
+        let open = facts.networks_open_to_registration(&decision);
         if open.is_empty() {
             return (facts, decision);
         }
-        let Some(beside) = Beside::of(&facts.resolution) else { return (facts, decision) };
+        let Some(beside) = LookupVerdictKey::of_resolution(&facts.resolution) else { return (facts, decision) };
         if self.add_registrations(&beside, &open, &mut facts.payees).await {
             facts.now = self.now();
-            (facts, decision) = self.judged(|| facts).await;
+            (facts, decision) = self.judge_input(|| facts).await;
         }
         if !facts.may_be_settled_by_a_key(&decision) {
             return (facts, decision);
         }
-        let Inner { cached, offer_keys, .. } = &*self.0;
+        let ResolverState { cached, offer_keys, .. } = &*self.0;
         let key = signer::offer_key(offer_keys, cached, &beside).await;
         facts.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
         facts.now = self.now();
-        self.judged(|| facts).await
+        self.judge_input(|| facts).await
     }
 
     /// The input of a decision that needs no further request.
-    fn facts(&self, resolution: Resolution, request: Arc<DecisionRequest>) -> Facts {
+    fn decision_input(&self, resolution: Resolution, request: Arc<PaymentDecisionRequest>) -> PaymentDecisionInput {
         let config = &self.0.walker.config;
         let terms = request.terms();
         let payees = terms.as_ref().map(|terms| self.payees(&resolution, terms)).unwrap_or_default();
-        Facts {
+        PaymentDecisionInput {
             gate: config.gate.policy(),
             limits: config.limits.limits().tightened(&request.limits),
             route: self.route(&resolution, Some(&request.verb)),
-            tools: resolution.payment().and_then(Route::of_tools),
+            tools: resolution.payment().and_then(AgentRoute::from_tools_record),
             resolution,
             request,
             terms,
@@ -204,40 +212,50 @@ impl Resolver {
     }
 
     /// Whether a verdict is fresh, and its name was not evicted since the lookups began.
-    pub(super) async fn still_stands(&self, resolution: &Resolution, began: Began) -> bool {
+    pub(super) async fn still_stands(&self, resolution: &Resolution, began: ResolutionStart) -> bool {
         let cached = &self.0.cached;
         let is_fresh = self.now() < resolution.verdict().freshness.fresh_until;
-        let is_standing = named(resolution).is_some_and(|name| cached.cache.is_standing(&name, began));
+        let is_standing =
+            name_of_resolution(resolution).is_some_and(|name| cached.cache.is_unevicted_since(&name, began));
         if clresolve_core::mutant!("look-ups-outlive-verdicts") {
             return true;
         }
-        is_fresh && is_standing && cached.held(resolution.clone(), &self.0.configured).await.standing().is_ok()
+        is_fresh
+            && is_standing
+            && cached.with_current_standing(resolution.clone(), &self.0.configured).await.standing().is_ok()
     }
 
     /// Adds what the ERC-8004 registrations of the name state about the payees on the open networks. Returns whether
     /// any registration states something.
     pub(super) async fn add_registrations(
         &self,
-        beside: &Beside,
-        open: &BTreeSet<Network>,
-        payees: &mut BTreeMap<Network, Payees>,
+        beside: &LookupVerdictKey,
+        open: &BTreeSet<Caip2Network>,
+        payees: &mut BTreeMap<Caip2Network, NetworkPayees>,
     ) -> bool {
-        let Inner { walker, registries, .. } = &*self.0;
+        let ResolverState { walker, registries, .. } = &*self.0;
         let claims = payees.iter_mut().filter(|(network, _)| open.contains(network)).map(async |(network, payees)| {
-            payees.registration = registries.claim(walker, beside, network).await;
-            payees.registration != Claim::None
+            payees.registration = registries.look_up_claim(walker, beside, network).await;
+            payees.registration != PayeeClaim::None
         });
         join_all(claims).await.contains(&true)
     }
 
     /// The decision from what is known without a further request.
-    async fn judged_at_once(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Facts, Decision) {
+    async fn decide_without_lookups(
+        &self,
+        resolution: Resolution,
+        request: &Arc<PaymentDecisionRequest>,
+    ) -> (PaymentDecisionInput, PaymentDecision) {
         let (resolver, request) = (self.clone(), Arc::clone(request));
-        self.judged(move || resolver.facts(resolution, request)).await
+        self.judge_input(move || resolver.decision_input(resolution, request)).await
     }
 
     /// The decision from these facts. Terms are parsed and judged off the threads that answer requests.
-    async fn judged(&self, facts: impl FnOnce() -> Facts + Send + 'static) -> (Facts, Decision) {
+    async fn judge_input(
+        &self,
+        facts: impl FnOnce() -> PaymentDecisionInput + Send + 'static,
+    ) -> (PaymentDecisionInput, PaymentDecision) {
         let judge = move || {
             let facts = facts();
             let decision = facts.decide();
@@ -253,31 +271,37 @@ impl Resolver {
     ///
     /// # Errors
     /// `invoke-no-route`, or `record-pending` if a relevant record is about to change.
-    pub fn route(&self, resolution: &Resolution, verb: Option<&str>) -> Result<Route, Box<Reason>> {
+    pub fn route(&self, resolution: &Resolution, verb: Option<&str>) -> Result<AgentRoute, Box<Reason>> {
         let verdict = resolution.verdict();
         let agent = verdict.identity.as_ref();
         let name = verdict.name.normalized.as_deref().unwrap_or_default();
         let verb = verb.or_else(|| agent?.verbs.first().map(String::as_str)).unwrap_or_default();
         let routes = &self.0.walker.config.routes;
         let configured = routes.get(&format!("{name}/{verb}")).or_else(|| routes.get(name));
-        if let Some(route) = configured.and_then(|url| Route::configured(url)) {
+        if let Some(route) = configured.and_then(|url| AgentRoute::from_configuration(url)) {
             return Ok(route);
         }
-        Route::published(agent, resolution.payment(), Some(verb))
+        AgentRoute::from_published(agent, resolution.payment(), Some(verb))
     }
 
     /// The payees on the networks of the terms, from what is known without a further request.
-    pub(super) fn payees(&self, resolution: &Resolution, terms: &Terms) -> BTreeMap<Network, Payees> {
+    pub(super) fn payees(
+        &self,
+        resolution: &Resolution,
+        terms: &PaymentTerms,
+    ) -> BTreeMap<Caip2Network, NetworkPayees> {
         let name = resolution.verdict().name.normalized.as_deref().unwrap_or_default();
         let configured = self.0.walker.config.payees.get(name).map(Vec::as_slice).unwrap_or_default();
         let prices = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok());
-        let of_network = |network: &Network| {
+        let of_network = |network: &Caip2Network| {
             let accounts = configured.iter().filter(|account| account.network == *network);
-            Payees {
+            NetworkPayees {
                 configured: accounts.map(|account| account.address).collect(),
-                record: resolution.payment().map_or(Claim::None, |published| Claim::of_records(published, network)),
-                signers: resolution.payment().map(signer::addresses).unwrap_or_default(),
-                ..Payees::default()
+                record: resolution
+                    .payment()
+                    .map_or(PayeeClaim::None, |published| PayeeClaim::from_records(published, network)),
+                signers: resolution.payment().map(signer::signing_addresses).unwrap_or_default(),
+                ..NetworkPayees::default()
             }
         };
         prices.map(|price| (price.network.clone(), of_network(&price.network))).collect()
@@ -285,14 +309,14 @@ impl Resolver {
 }
 
 /// The name of a verdict. `None` if the name is invalid.
-fn named(resolution: &Resolution) -> Option<EnsName> {
+fn name_of_resolution(resolution: &Resolution) -> Option<EnsName> {
     EnsName::parse(resolution.verdict().name.normalized.as_deref()?).ok()
 }
 
 /// The log fields of a decision. They are stored as text, since writing an address with its checksum needs a hash each
 /// time.
 #[derive(Debug)]
-pub struct DecisionEvent {
+pub struct DecisionLogEvent {
     id: String,
     decision: &'static str,
     name: String,
@@ -306,39 +330,39 @@ pub struct DecisionEvent {
     verdict: String,
 }
 
-impl DecisionEvent {
+impl DecisionLogEvent {
     /// The log fields of a decision.
-    pub fn of(decision: &Decision) -> Self {
-        let Decision { price, payee, .. } = decision;
+    pub fn of_decision(decision: &PaymentDecision) -> Self {
+        let PaymentDecision { price, payee, .. } = decision;
         Self {
             id: decision.id.clone(),
             decision: decision.decision.as_str(),
-            name: Foreign::new(&decision.name).to_string(),
-            verb: Foreign::new(&decision.verb).to_string(),
+            name: UntrustedText::new(&decision.name).to_string(),
+            verb: UntrustedText::new(&decision.verb).to_string(),
             network: price.as_ref().map(|price| price.network.as_str().to_owned()),
             asset: price.as_ref().map(|price| price.asset.to_string()),
             amount: price.as_ref().map(|price| price.amount.clone()),
             payee: payee.as_ref().map(|payee| payee.address.to_string()),
-            proven_by: payee.as_ref().and_then(|payee| payee.proven_by).map(ProvenBy::as_str),
+            proven_by: payee.as_ref().and_then(|payee| payee.proven_by).map(PayeeProofMethod::as_str),
             codes: decision.codes.join(","),
             verdict: decision.verdict.clone(),
         }
     }
 
     /// The log fields of a check.
-    pub fn of_check(answer: &CheckAnswer) -> Self {
-        let CheckAnswer { price, payee, .. } = answer;
+    pub fn of_check(answer: &SellerCheckDocument) -> Self {
+        let SellerCheckDocument { price, payee, .. } = answer;
         let identity = answer.identity.as_ref().map(|named| named.identity.to_string());
         Self {
             id: answer.id.clone(),
             decision: answer.decision.as_str(),
-            name: Foreign::new(&identity.unwrap_or_default()).to_string(),
-            verb: Foreign::new(answer.verb.as_deref().unwrap_or_default()).to_string(),
+            name: UntrustedText::new(&identity.unwrap_or_default()).to_string(),
+            verb: UntrustedText::new(answer.verb.as_deref().unwrap_or_default()).to_string(),
             network: price.as_ref().map(|price| price.network.as_str().to_owned()),
             asset: price.as_ref().map(|price| price.asset.to_string()),
             amount: price.as_ref().map(|price| price.amount.clone()),
             payee: payee.as_ref().map(|payee| payee.address.to_string()),
-            proven_by: payee.as_ref().and_then(|payee| payee.proven_by).map(ProvenBy::as_str),
+            proven_by: payee.as_ref().and_then(|payee| payee.proven_by).map(PayeeProofMethod::as_str),
             codes: answer.codes.join(","),
             verdict: answer.verdict.clone().unwrap_or_default(),
         }
@@ -346,7 +370,7 @@ impl DecisionEvent {
 
     /// Counts the decision and writes one event for it. Each decision is reported once, even if it was reused.
     pub fn report(&self) {
-        telemetry::payment_decision(self.decision);
+        telemetry::count_payment_decision(self.decision);
         tracing::info!(
             target: DECISIONS,
             id = self.id,
@@ -374,9 +398,9 @@ pub(super) mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::cpu_pool::{MAX_THREADS, Occupied};
-    use crate::sandbox::World;
-    use clresolve_sandbox::spec::Spec;
+    use crate::cpu_pool::{MAX_THREADS, OccupiedCpuPool};
+    use crate::sandbox::CustomSandbox;
+    use clresolve_sandbox::spec::SandboxSpec;
 
     pub(in crate::resolve) const NAME: &str = "summarizeagent.eth";
 
@@ -390,9 +414,9 @@ pub(super) mod tests {
     /// A network with an agent whose payee is proven only by its registration, and the seller's terms: one price, and
     /// one above every limit.
     pub(in crate::resolve) struct Shop {
-        pub(in crate::resolve) world: World,
+        pub(in crate::resolve) world: CustomSandbox,
         pub(in crate::resolve) resolver: Resolver,
-        pub(in crate::resolve) request: DecisionRequest,
+        pub(in crate::resolve) request: PaymentDecisionRequest,
     }
 
     impl Shop {
@@ -403,13 +427,14 @@ pub(super) mod tests {
                  \"{NAME}\"\nabout = \"It sells.\"\nstate = \"trusted\"\nseller = \"\"\naddresses = {{ 31337 = \"0x\", 84532 \
                  = \"0x\" }}\nrecords.\"{key}\" = \"1\"\nerc8004 = {{ }}\n"
             );
-            let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+            let world =
+                CustomSandbox::start(&SandboxSpec::parse(&spec).expect("it is a world")).await.expect("it starts");
             let mut config = world.config();
             config.timeout = Duration::from_secs(120);
             let resolver = Resolver::new(&config).await.expect("its configuration is good");
             let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).expect("its card names one");
             let url = route.url().to_string();
-            let mut reply = resolver.unpaid(&url, Some("{}")).await.expect("the seller answers");
+            let mut reply = resolver.send_unpaid_request(&url, Some("{}")).await.expect("the seller answers");
             let mut headers = reply.headers.iter_mut();
             let (_, terms) = headers.find(|(name, _)| name == "payment-required").expect("its terms");
             let mut changed: Value = serde_json::from_slice(&STANDARD.decode(&*terms).expect("base64")).expect("JSON");
@@ -418,7 +443,7 @@ pub(super) mod tests {
             beyond["amount"] = "9".repeat(30).into();
             accepts.push(beyond);
             *terms = STANDARD.encode(changed.to_string());
-            let request = DecisionRequest::about_reply(NAME, "summarize", &url, reply);
+            let request = PaymentDecisionRequest::about_reply(NAME, "summarize", &url, reply);
             Self { world, resolver, request }
         }
     }
@@ -430,19 +455,19 @@ pub(super) mod tests {
         let mut shop = Shop::open().await;
         let (resolver, request) = (shop.resolver.clone(), shop.request.clone());
         let honest = resolver.decide(&request).await;
-        assert_eq!(honest.passing().map(|(place, _)| place).collect::<Vec<_>>(), [0], "{honest:#?}");
-        resolver.ask_anew(&crate::Question::new(NAME)).await.expect("a verdict");
+        assert_eq!(honest.payable_options().map(|(place, _)| place).collect::<Vec<_>>(), [0], "{honest:#?}");
+        resolver.ask_anew(&crate::NameQuestion::new(NAME)).await.expect("a verdict");
         let pool = Arc::clone(shop.resolver.pool());
         let before = shop.world.counts().rpc + OF_A_CONFIRMATION;
-        let first = Occupied::whole(&pool);
-        Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
+        let first = OccupiedCpuPool::occupy_all(&pool);
+        OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS).await;
         let (resolver, request) = (shop.resolver.clone(), shop.request.clone());
         let deciding = tokio::spawn(async move { resolver.decide(&request).await });
-        Occupied::wait_for_jobs(&pool, MAX_THREADS + 1).await;
+        OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS + 1).await;
         assert_eq!(shop.world.counts().rpc, before, "terms were judged where the answers are given");
         // The facts known at once are judged between the two jobs, and the registration after them.
-        let busy = Occupied::whole(&pool);
-        Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
+        let busy = OccupiedCpuPool::occupy_all(&pool);
+        OccupiedCpuPool::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
         first.release().await;
         while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.jobs() != MAX_THREADS + 1 {
             assert!(!deciding.is_finished(), "a registration was read where the answers are given");
@@ -453,7 +478,7 @@ pub(super) mod tests {
         shop.resolver.evict(&name);
         busy.release().await;
         let decision = deciding.await.expect("it ends");
-        assert!(decision.passing().next().is_none(), "{decision:#?}");
+        assert!(decision.payable_options().next().is_none(), "{decision:#?}");
         assert!(decision.codes.contains(&"record-pending".to_owned()), "{decision:#?}");
     }
 }

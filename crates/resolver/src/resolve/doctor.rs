@@ -10,24 +10,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_chain::transport::PostError;
-use clresolve_chain::{Capabilities, MAX_AHEAD, MAX_STEP_BACK};
-use clresolve_core::cause::Unconnected;
+use clresolve_chain::transport::HttpRequestError;
+use clresolve_chain::{EndpointCapabilities, MAX_AHEAD, MAX_STEP_BACK};
+use clresolve_core::cause::HostConnectionError;
 use clresolve_core::reading::max_header_age;
-use clresolve_ipfs::{Budget, ContentId, ContentPath};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-pub use self::light_client::{BeaconHealth, HeadersSeen, LightClientHealth};
-use super::upstream::Upstream;
+pub use self::light_client::{BeaconHealth, LightClientHealth, VerifiedHeaderHealth};
+use super::upstream::ChainUpstream;
 use super::{SetupError, setup};
 use crate::clock::Clock;
-use crate::config::{ChainId, Config, Endpoint, Gateway, GradeDemand, Hedging, RegistryChain};
-use crate::fetch::ipfs::{GatewayFault, IpfsClient, Want};
-use crate::fetch::{Cause, Egress, FetchError, OperatorClient, SystemLookup};
+use crate::config::{
+    ChainId, Config, HedgeDelay, IpfsGateway, ProofGradeDemand, RegistryChainConfig, RpcEndpointConfig,
+};
+use crate::fetch::ipfs::{IpfsClient, IpfsGatewayFault, IpfsRetrievalRequest};
+use crate::fetch::{Egress, FetchError, SingleOriginClient, SourceUnavailableError, SystemAddressLookup};
 
 /// Maximum length of an endpoint's answer, in bytes: a header with the hashes of a full block's transactions.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
@@ -47,7 +49,7 @@ const PROBE: &str = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e
 /// The result of an examination.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Examination {
+pub struct DoctorReport {
     /// Time of the examination.
     pub checked_at: String,
     /// The chain that the configuration names.
@@ -55,15 +57,15 @@ pub struct Examination {
     /// The RPC endpoints, in the order of the configuration.
     pub endpoints: Vec<EndpointHealth>,
     /// Which endpoints agree on one finalized block, the largest group first.
-    pub agreement: Option<Agreement>,
+    pub agreement: Option<BlockHashAgreement>,
     /// The chains of `[chains]`, whose registries list the accounts of agents.
     pub registry_chains: Vec<ChainHealth>,
     /// The light client of the beacon chain. `None` if headers need no consensus.
     pub light_client: Option<LightClientHealth>,
     /// The gateways, in the order of the configuration.
-    pub gateways: Vec<GatewayHealth>,
+    pub gateways: Vec<IpfsGatewayHealth>,
     /// Why no host could be reached. `None` if any was, or if only one was tried.
-    pub network: Option<Unconnected>,
+    pub network: Option<HostConnectionError>,
     /// Recommended changes; empty if there is no problem.
     pub advice: Vec<String>,
 }
@@ -90,7 +92,7 @@ pub struct EndpointHealth {
     pub error: Option<String>,
     /// Why no connection to it was opened, if that is the error.
     #[serde(skip)]
-    pub unconnected: Option<Unconnected>,
+    pub unconnected: Option<HostConnectionError>,
     /// Why the exchange that starts a resolution fails, although the endpoint answers.
     pub resolution_error: Option<String>,
     /// Time of one request over an open connection, in milliseconds.
@@ -98,22 +100,22 @@ pub struct EndpointHealth {
     /// EIP-155 chain id.
     pub chain: Option<u64>,
     /// The newest block.
-    pub latest: Option<BlockSeen>,
+    pub latest: Option<ProbedBlock>,
     /// The newest block of a second request, if it is far below `latest`.
-    pub fell_back_to: Option<BlockSeen>,
+    pub fell_back_to: Option<ProbedBlock>,
     /// The newest finalized block.
-    pub finalized: Option<BlockSeen>,
+    pub finalized: Option<ProbedBlock>,
     /// Seconds by which its HTTP `Date` is ahead of this machine's clock.
     pub clock_ahead_s: Option<i64>,
     /// Missing capabilities without which resolutions still work.
-    pub lacks: Vec<Lack>,
+    pub lacks: Vec<MissingEndpointCapability>,
 }
 
 /// A missing capability of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Lack {
+pub enum MissingEndpointCapability {
     /// Several requests in one body. They are sent one by one instead.
     Batches,
     /// Old blocks.
@@ -124,7 +126,7 @@ pub enum Lack {
     Gas,
 }
 
-impl Lack {
+impl MissingEndpointCapability {
     /// The capability's identifier.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -139,7 +141,7 @@ impl Lack {
 /// A block as reported by an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct BlockSeen {
+pub struct ProbedBlock {
     /// Its number.
     pub number: u64,
     /// Its hash.
@@ -151,7 +153,7 @@ pub struct BlockSeen {
 /// The hashes that the endpoints report for one block that all of them have finalized.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Agreement {
+pub struct BlockHashAgreement {
     /// Its number.
     pub number: u64,
     /// Endpoints (labels) by the hash that they report.
@@ -171,16 +173,16 @@ pub struct AgreeingEndpoints {
 /// The result for a gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct GatewayHealth {
+pub struct IpfsGatewayHealth {
     /// Its label in reports and logs.
     pub label: String,
     /// The outcome.
-    pub state: GatewayState,
+    pub state: IpfsGatewayState,
     /// Why it returned no proven block.
     pub error: Option<String>,
     /// Why no connection to it was opened, if that is the error.
     #[serde(skip)]
-    pub unconnected: Option<Unconnected>,
+    pub unconnected: Option<HostConnectionError>,
     /// Time of the whole retrieval, connection included, in milliseconds.
     pub latency_ms: u64,
 }
@@ -189,7 +191,7 @@ pub struct GatewayHealth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum GatewayState {
+pub enum IpfsGatewayState {
     /// It returned the requested block.
     Proven,
     /// It answered without the block. An own gateway need not have it.
@@ -204,25 +206,25 @@ pub enum GatewayState {
 ///
 /// # Errors
 /// If the configuration refers to something unusable, such as a trust root that is not PEM.
-pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, SetupError> {
-    let egress = setup::egress(config, Arc::new(SystemLookup), setup::Load::Questions)?;
+pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<DoctorReport, SetupError> {
+    let egress = setup::egress(config, Arc::new(SystemAddressLookup), setup::ResolverWorkload::Questions)?;
     // Without a demand that can be met, `advice` reports what is missing.
     let upstream = setup::upstream(config, &egress).ok();
     let limit = config.timeout.min(MAX_REQUEST_TIME);
-    let (names, registries) = ChainRules::all(config);
+    let (names, registries) = ChainRequirements::all_chains(config);
     let probes = names.probes(&egress, clock, limit, upstream.as_ref());
-    let registry_health = async |chain: &ChainRules| ChainHealth {
+    let registry_health = async |chain: &ChainRequirements| ChainHealth {
         chain: format!("eip155:{}", chain.id),
-        endpoints: join_all(chain.probes(&egress, clock, limit, None).iter().map(Probe::health)).await,
+        endpoints: join_all(chain.probes(&egress, clock, limit, None).iter().map(EndpointProbe::health)).await,
     };
     let (endpoints, registry_chains, light_client, gateways) = tokio::join!(
-        join_all(probes.iter().map(Probe::health)),
+        join_all(probes.iter().map(EndpointProbe::health)),
         join_all(registries.iter().map(registry_health)),
         light_client::examine(config, upstream.as_ref(), clock),
         join_all(config.gateways.iter().map(|gateway| gateway_health(gateway, &egress, clock, limit))),
     );
     let agreement = agreement(config, &probes, &endpoints).await;
-    let mut found = Examination {
+    let mut found = DoctorReport {
         checked_at: clock.now().to_string(),
         chain: format!("eip155:{}", config.chain.id),
         endpoints,
@@ -233,16 +235,16 @@ pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, 
         network: None,
         advice: Vec::new(),
     };
-    found.network = without_network(config, &found);
+    found.network = network_failure(config, &found);
     found.advice = match found.network {
-        Some(why) => vec![format!("this machine seems to have no network: {}", why.everywhere())],
+        Some(why) => vec![format!("this machine seems to have no network: {}", why.global_symptom())],
         None => advice(config, &found),
     };
     Ok(found)
 }
 
 /// Why no connection to any endpoint or gateway was opened, if several of them are on the Internet.
-fn without_network(config: &Config, found: &Examination) -> Option<Unconnected> {
+fn network_failure(config: &Config, found: &DoctorReport) -> Option<HostConnectionError> {
     let urls = config.chain.endpoints.iter().map(|endpoint| &endpoint.url);
     let urls = urls.chain(config.gateways.iter().map(|gateway| &gateway.url));
     let are_elsewhere = !config.network.connect_to.is_empty();
@@ -252,32 +254,32 @@ fn without_network(config: &Config, found: &Examination) -> Option<Unconnected> 
     let endpoints = found.endpoints.iter().chain(found.registry_chains.iter().flat_map(|chain| &chain.endpoints));
     let endpoints = endpoints.map(|health| health.unconnected);
     let gateways = found.gateways.iter().map(|health| health.unconnected);
-    let all: Vec<Unconnected> = endpoints.chain(gateways).collect::<Option<_>>()?;
-    Some(if all.contains(&Unconnected::Host) { Unconnected::Host } else { Unconnected::Name })
+    let all: Vec<HostConnectionError> = endpoints.chain(gateways).collect::<Option<_>>()?;
+    Some(if all.contains(&HostConnectionError::Host) { HostConnectionError::Host } else { HostConnectionError::Name })
 }
 
 /// A configured chain, and the requirements on its endpoints.
-struct ChainRules {
+struct ChainRequirements {
     id: u64,
     /// Whether only its registry is read, and no names.
     is_registry: bool,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<RpcEndpointConfig>,
     /// Maximum age of the newest block, if there is one.
     max_head_age: Option<Duration>,
-    demand: Option<GradeDemand>,
+    demand: Option<ProofGradeDemand>,
 }
 
-impl ChainRules {
+impl ChainRequirements {
     /// The chain of names, and the chains of registries.
-    fn all(config: &Config) -> (Self, Vec<Self>) {
+    fn all_chains(config: &Config) -> (Self, Vec<Self>) {
         let names = Self {
             id: config.chain.id,
             is_registry: false,
-            endpoints: config.chain.labelled(),
+            endpoints: config.chain.labelled_endpoints(),
             max_head_age: config.chain.head_age(),
             demand: config.chain.demand().ok(),
         };
-        let registry = |(id, chain): (&ChainId, &RegistryChain)| Self {
+        let registry = |(id, chain): (&ChainId, &RegistryChainConfig)| Self {
             id: id.number(),
             is_registry: true,
             endpoints: chain.endpoints.clone(),
@@ -292,20 +294,24 @@ impl ChainRules {
         egress: &'e Egress,
         clock: &'e dyn Clock,
         limit: Duration,
-        upstream: Option<&'e Upstream>,
-    ) -> Vec<Probe<'e>> {
-        self.endpoints.iter().map(|endpoint| Probe::new(endpoint, egress, clock, limit, upstream)).collect()
+        upstream: Option<&'e ChainUpstream>,
+    ) -> Vec<EndpointProbe<'e>> {
+        self.endpoints.iter().map(|endpoint| EndpointProbe::new(endpoint, egress, clock, limit, upstream)).collect()
     }
 
     fn advice(&self, healths: &[EndpointHealth]) -> Vec<String> {
-        let of_endpoints = healths.iter().filter_map(|health| self.of_endpoint(health));
-        of_endpoints.chain(self.of_operators()).chain(self.of_demand(healths)).chain(self.of_slots()).collect()
+        let of_endpoints = healths.iter().filter_map(|health| self.advice_on_endpoint(health));
+        of_endpoints
+            .chain(self.advice_on_operators())
+            .chain(self.advice_on_demand(healths))
+            .chain(self.advice_on_head_age())
+            .collect()
     }
 
     /// Advice about endpoints that share a public host but count as different operators in a quorum.
-    fn of_operators(&self) -> Vec<String> {
+    fn advice_on_operators(&self) -> Vec<String> {
         let mut by_host: BTreeMap<Option<&str>, BTreeMap<&str, &str>> = BTreeMap::new();
-        for Endpoint { url, operator, label, .. } in &self.endpoints {
+        for RpcEndpointConfig { url, operator, label, .. } in &self.endpoints {
             if clresolve_chain::has_public_name(url) {
                 by_host.entry(url.host_str()).or_default().insert(operator, label);
             }
@@ -319,8 +325,8 @@ impl ChainRules {
     }
 
     /// Advice for a quorum without a maximum age of the newest block.
-    fn of_slots(&self) -> Option<String> {
-        let is_quorum = self.demand.is_some_and(|demand| demand != GradeDemand::SingleRpc);
+    fn advice_on_head_age(&self) -> Option<String> {
+        let is_quorum = self.demand.is_some_and(|demand| demand != ProofGradeDemand::SingleRpc);
         (is_quorum && self.max_head_age.is_none()).then(|| {
             let table = if self.is_registry { format!(" in [chains.{}]", self.id) } else { String::new() };
             let unknown =
@@ -329,7 +335,7 @@ impl ChainRules {
         })
     }
 
-    fn of_endpoint(&self, health: &EndpointHealth) -> Option<String> {
+    fn advice_on_endpoint(&self, health: &EndpointHealth) -> Option<String> {
         let label = &health.label;
         let error = health.error.as_deref().unwrap_or("no answer");
         if !health.reachable {
@@ -350,7 +356,9 @@ impl ChainRules {
         if let Some(cause) = &health.resolution_error {
             return Some(format!("{label} answers, but resolutions through it fail ({cause}): take it out"));
         }
-        if self.demand.is_some_and(GradeDemand::is_computed) && health.lacks.contains(&Lack::Proofs) {
+        if self.demand.is_some_and(ProofGradeDemand::is_computed)
+            && health.lacks.contains(&MissingEndpointCapability::Proofs)
+        {
             return Some(format!("{label} returns no state proofs, which proof requires: take it out"));
         }
         if finalized.age_s > max_header_age(self.id).as_secs() {
@@ -362,11 +370,11 @@ impl ChainRules {
             let (from, to) = (latest.number, later.number);
             return Some(format!("{label} runs backwards, its newest block was {from} and then {to}: take it out"));
         }
-        self.of_head(health)
+        self.advice_on_head(health)
     }
 
     /// The problem of an endpoint whose newest block is too old or in the future.
-    fn of_head(&self, health: &EndpointHealth) -> Option<String> {
+    fn advice_on_head(&self, health: &EndpointHealth) -> Option<String> {
         let (most, head) = (self.max_head_age?, health.latest.as_ref()?);
         let label = &health.label;
         if head.age_s > i64::try_from(most.as_secs()).unwrap_or(i64::MAX) {
@@ -381,15 +389,15 @@ impl ChainRules {
     }
 
     /// The problem of a chain on which too few operators answer.
-    fn of_demand(&self, healths: &[EndpointHealth]) -> Option<String> {
+    fn advice_on_demand(&self, healths: &[EndpointHealth]) -> Option<String> {
         let needed = match self.demand? {
-            GradeDemand::SingleRpc => 1,
-            GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree,
-            GradeDemand::ConsensusProof(agree) => agree.max(1),
+            ProofGradeDemand::SingleRpc => 1,
+            ProofGradeDemand::Quorum(agree) | ProofGradeDemand::StateProof(agree) => agree,
+            ProofGradeDemand::ConsensusProof(agree) => agree.max(1),
         };
         let usable = self.endpoints.iter().zip(healths);
         let usable = usable.filter(|(_, health)| {
-            health.chain == Some(self.id) && health.finalized.is_some() && self.of_head(health).is_none()
+            health.chain == Some(self.id) && health.finalized.is_some() && self.advice_on_head(health).is_none()
         });
         let mut operators: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (endpoint, _) in usable {
@@ -406,24 +414,24 @@ impl ChainRules {
 }
 
 /// An endpoint and the client for it.
-struct Probe<'e> {
-    endpoint: &'e Endpoint,
-    client: Result<OperatorClient, String>,
+struct EndpointProbe<'e> {
+    endpoint: &'e RpcEndpointConfig,
+    client: Result<SingleOriginClient, String>,
     clock: &'e dyn Clock,
     limit: Duration,
     /// How names are read. `None` for the endpoint of a registry.
-    upstream: Option<&'e Upstream>,
+    upstream: Option<&'e ChainUpstream>,
 }
 
-impl<'e> Probe<'e> {
+impl<'e> EndpointProbe<'e> {
     fn new(
-        endpoint: &'e Endpoint,
+        endpoint: &'e RpcEndpointConfig,
         egress: &'e Egress,
         clock: &'e dyn Clock,
         limit: Duration,
-        upstream: Option<&'e Upstream>,
+        upstream: Option<&'e ChainUpstream>,
     ) -> Self {
-        let client = egress.operator(&endpoint.url).map_err(|refusal| refusal.to_string());
+        let client = egress.single_origin_client(&endpoint.url).map_err(|refusal| refusal.to_string());
         Self { endpoint, client, clock, limit, upstream }
     }
 
@@ -440,7 +448,7 @@ impl<'e> Probe<'e> {
         }
         health.reachable = true;
         let asked = Instant::now();
-        match self.block("latest").await {
+        match self.request_block("latest").await {
             Ok((block, date)) => {
                 health.latency_ms = u64::try_from(asked.elapsed().as_millis()).ok();
                 health.clock_ahead_s = date.map(|date| seconds_between(self.clock.now(), date));
@@ -448,82 +456,82 @@ impl<'e> Probe<'e> {
             }
             Err(fault) => health.error = Some(fault.text),
         }
-        match self.block("finalized").await {
+        match self.request_block("finalized").await {
             Ok((block, _)) => health.finalized = Some(block),
             Err(fault) => health.error = Some(fault.text),
         }
-        self.read(&mut health).await;
-        health.fell_back_to = self.fallen_below(health.latest.as_ref()).await;
+        self.probe_reads(&mut health).await;
+        health.fell_back_to = self.newest_block_if_lower(health.latest.as_ref()).await;
         health
     }
 
     /// Requests the newest block again, and returns it if it is far below `before`.
-    async fn fallen_below(&self, before: Option<&BlockSeen>) -> Option<BlockSeen> {
-        let (now, _) = self.block("latest").await.ok()?;
+    async fn newest_block_if_lower(&self, before: Option<&ProbedBlock>) -> Option<ProbedBlock> {
+        let (now, _) = self.request_block("latest").await.ok()?;
         (now.number.saturating_add(MAX_STEP_BACK) < before?.number).then_some(now)
     }
 
     /// Sends the requests of a resolution, unless only a registry is read here.
-    async fn read(&self, health: &mut EndpointHealth) {
+    async fn probe_reads(&self, health: &mut EndpointHealth) {
         let Some(upstream) = self.upstream else { return };
-        let found = Capabilities::of(self.endpoint.clone().into(), &upstream.settings, &upstream.http).await;
+        let found = EndpointCapabilities::probe(self.endpoint.clone().into(), &upstream.settings, &upstream.http).await;
         health.resolution_error = found.fault;
         if health.resolution_error.is_some() {
             return;
         }
         let lacks = [
-            (!found.takes_batches, Lack::Batches),
-            (!found.has_first_block, Lack::Archive),
-            (!found.has_proofs, Lack::Proofs),
-            (!found.has_gas, Lack::Gas),
+            (!found.takes_batches, MissingEndpointCapability::Batches),
+            (!found.has_first_block, MissingEndpointCapability::Archive),
+            (!found.has_proofs, MissingEndpointCapability::Proofs),
+            (!found.has_gas, MissingEndpointCapability::Gas),
         ];
         health.lacks = lacks.into_iter().filter(|(lacks, _)| *lacks).map(|(_, lack)| lack).collect();
     }
 
-    async fn block(&self, tag: &str) -> Result<(BlockSeen, Option<Timestamp>), Fault> {
+    async fn request_block(&self, tag: &str) -> Result<(ProbedBlock, Option<Timestamp>), ProbeRequestFault> {
         let answer = self.ask("eth_getBlockByNumber", json!([tag, false])).await?;
         let block = block(&answer.result, self.clock.now()).ok_or_else(|| format!("returns no block for {tag}"))?;
         Ok((block, answer.date))
     }
 
-    async fn ask(&self, method: &str, params: Value) -> Result<Answer, Fault> {
+    async fn ask(&self, method: &str, params: Value) -> Result<RpcProbeResponse, ProbeRequestFault> {
         let client = self.client.as_ref().map_err(Clone::clone)?;
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let reply = client.post_json(&self.endpoint.url, Bytes::from(body), MAX_ANSWER_BYTES, self.limit).await?;
-        let redacted = |text: &str| clresolve_chain::Endpoint::from(self.endpoint.clone()).redact(text);
+        let redacted = |text: &str| clresolve_chain::RpcEndpointSettings::from(self.endpoint.clone()).redact(text);
         let answer: Option<Value> = serde_json::from_slice(&reply.body).ok();
         if let Some(message) = answer.as_ref().and_then(|answer| answer["error"]["message"].as_str()) {
             return Err(format!("{method}: {}", redacted(message)).into());
         }
         if !reply.is_success() {
-            let refusal = PostError::Status(reply.status, reply.body);
+            let refusal = HttpRequestError::Status(reply.status, reply.body);
             return Err(redacted(&refusal.to_string()).into());
         }
         let mut answer = answer.ok_or_else(|| "the answer is not JSON".to_owned())?;
-        Ok(Answer { result: answer["result"].take(), date: reply.date })
+        Ok(RpcProbeResponse { result: answer["result"].take(), date: reply.date })
     }
 }
 
-struct Answer {
+struct RpcProbeResponse {
     result: Value,
     date: Option<Timestamp>,
 }
 
 /// Why a request has no answer.
-struct Fault {
-    unconnected: Option<Unconnected>,
+struct ProbeRequestFault {
+    unconnected: Option<HostConnectionError>,
     text: String,
 }
 
-impl From<String> for Fault {
+impl From<String> for ProbeRequestFault {
     fn from(text: String) -> Self {
         Self { unconnected: None, text }
     }
 }
 
-impl From<FetchError> for Fault {
+impl From<FetchError> for ProbeRequestFault {
     fn from(error: FetchError) -> Self {
-        Self { unconnected: error.unconnected(), text: error.to_string() }
+        Self { unconnected: error.connection_error(), text: error.to_string() }
     }
 }
 
@@ -535,11 +543,11 @@ fn number(value: &Value) -> Option<u64> {
     u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
 }
 
-fn block(value: &Value, now: Timestamp) -> Option<BlockSeen> {
+fn block(value: &Value, now: Timestamp) -> Option<ProbedBlock> {
     let time = i64::try_from(number(&value["timestamp"])?).ok()?;
     let hash = value["hash"].as_str().filter(|hash| is_hash(hash))?;
     let time = Timestamp::from_second(time).ok()?;
-    Some(BlockSeen { number: number(&value["number"])?, hash: hash.to_owned(), age_s: seconds_between(time, now) })
+    Some(ProbedBlock { number: number(&value["number"])?, hash: hash.to_owned(), age_s: seconds_between(time, now) })
 }
 
 fn is_hash(text: &str) -> bool {
@@ -551,13 +559,18 @@ fn seconds_between(earlier: Timestamp, later: Timestamp) -> i64 {
 }
 
 /// The hashes that the endpoints of the configured chain report for the newest block that all of them have finalized.
-async fn agreement(config: &Config, probes: &[Probe<'_>], healths: &[EndpointHealth]) -> Option<Agreement> {
+async fn agreement(
+    config: &Config,
+    probes: &[EndpointProbe<'_>],
+    healths: &[EndpointHealth],
+) -> Option<BlockHashAgreement> {
     let known = || healths.iter().filter(|health| health.chain == Some(config.chain.id));
     let number = known().filter_map(|health| Some(health.finalized.as_ref()?.number)).min()?;
     let tag = format!("{number:#x}");
     let asked = probes.iter().zip(healths).filter(|(_, health)| health.chain == Some(config.chain.id));
     let said = join_all(asked.map(async |(probe, health)| {
-        let block = probe.block(&tag).await.ok().map(|(block, _)| block).filter(|block| block.number == number)?;
+        let block =
+            probe.request_block(&tag).await.ok().map(|(block, _)| block).filter(|block| block.number == number)?;
         Some((block.hash, health.label.clone()))
     }));
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -567,67 +580,76 @@ async fn agreement(config: &Config, probes: &[Probe<'_>], healths: &[EndpointHea
     let mut groups: Vec<_> =
         groups.into_iter().map(|(hash, endpoints)| AgreeingEndpoints { hash, endpoints }).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.endpoints.len()));
-    Some(Agreement { number, groups })
+    Some(BlockHashAgreement { number, groups })
 }
 
-async fn gateway_health(gateway: &Gateway, egress: &Egress, clock: &dyn Clock, limit: Duration) -> GatewayHealth {
+async fn gateway_health(
+    gateway: &IpfsGateway,
+    egress: &Egress,
+    clock: &dyn Clock,
+    limit: Duration,
+) -> IpfsGatewayHealth {
     let asked = Instant::now();
-    let (state, fault) = match IpfsClient::new(egress, vec![gateway.clone()], Hedging::Learnt) {
-        Ok(client) => probed(&client, clock.now(), limit).await,
-        Err(error) => (GatewayState::Unreachable, Some(error.why.to_string().into())),
+    let (state, fault) = match IpfsClient::new(egress, vec![gateway.clone()], HedgeDelay::Learnt) {
+        Ok(client) => probe_gateway(&client, clock.now(), limit).await,
+        Err(error) => (IpfsGatewayState::Unreachable, Some(error.why.to_string().into())),
     };
     let latency_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
     let unconnected = fault.as_ref().and_then(|fault| fault.unconnected);
     let error = fault.map(|fault| fault.text);
-    GatewayHealth { label: gateway.label.clone(), state, error, unconnected, latency_ms }
+    IpfsGatewayHealth { label: gateway.label.clone(), state, error, unconnected, latency_ms }
 }
 
-async fn probed(client: &IpfsClient, now: Timestamp, limit: Duration) -> (GatewayState, Option<Fault>) {
+async fn probe_gateway(
+    client: &IpfsClient,
+    now: Timestamp,
+    limit: Duration,
+) -> (IpfsGatewayState, Option<ProbeRequestFault>) {
     let cid = ContentId::parse(PROBE).expect("the probe is a CID");
-    let path = ContentPath::literal("").expect("an empty path is one");
-    let want = Want { cid, path: &path, known: &[], budget: Budget::cat(), total: limit };
+    let path = ContentPath::parse_literal("").expect("an empty path is one");
+    let want = IpfsRetrievalRequest { cid, path: &path, known: &[], budget: DagWalkBudget::for_cat(), total: limit };
     let retrieval = client.retrieve(&want, now).await;
     if retrieval.ended.is_ok() {
-        return (GatewayState::Proven, None);
+        return (IpfsGatewayState::Proven, None);
     }
     match retrieval.failures.into_iter().next() {
         Some((_, fault)) => {
             let unconnected = match &fault {
-                GatewayFault::Fetch(error) => error.unconnected(),
+                IpfsGatewayFault::Fetch(error) => error.connection_error(),
                 _ => None,
             };
-            (state_of(&fault), Some(Fault { unconnected, text: fault.to_string() }))
+            (state_of(&fault), Some(ProbeRequestFault { unconnected, text: fault.to_string() }))
         }
-        None => (GatewayState::Unreachable, Some("no answer in time".to_owned().into())),
+        None => (IpfsGatewayState::Unreachable, Some("no answer in time".to_owned().into())),
     }
 }
 
-fn state_of(fault: &GatewayFault) -> GatewayState {
+fn state_of(fault: &IpfsGatewayFault) -> IpfsGatewayState {
     match fault {
-        GatewayFault::WrongBlock(_) => GatewayState::WrongBlock,
-        GatewayFault::Throttled { .. } => GatewayState::WithoutBlock,
+        IpfsGatewayFault::WrongBlock(_) => IpfsGatewayState::WrongBlock,
+        IpfsGatewayFault::Throttled { .. } => IpfsGatewayState::WithoutBlock,
         // A status about content shows that the gateway was reached.
-        GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410 | 500 | 502 | 504))) => {
-            GatewayState::WithoutBlock
-        }
-        _ => GatewayState::Unreachable,
+        IpfsGatewayFault::Fetch(FetchError::Unavailable(SourceUnavailableError::Status(
+            404 | 410 | 500 | 502 | 504,
+        ))) => IpfsGatewayState::WithoutBlock,
+        _ => IpfsGatewayState::Unreachable,
     }
 }
 
-fn advice(config: &Config, found: &Examination) -> Vec<String> {
-    let (names, registries) = ChainRules::all(config);
+fn advice(config: &Config, found: &DoctorReport) -> Vec<String> {
+    let (names, registries) = ChainRequirements::all_chains(config);
     let mut advice = names.advice(&found.endpoints);
-    advice.extend(of_agreement(found));
-    advice.extend(of_clock(found));
+    advice.extend(advice_on_agreement(found));
+    advice.extend(advice_on_clock(found));
     for (chain, health) in registries.iter().zip(&found.registry_chains) {
         advice.extend(chain.advice(&health.endpoints));
     }
     advice.extend(found.light_client.iter().flat_map(light_client::advice));
-    advice.extend(of_gateways(found));
+    advice.extend(advice_on_gateways(found));
     advice
 }
 
-fn of_agreement(found: &Examination) -> Option<String> {
+fn advice_on_agreement(found: &DoctorReport) -> Option<String> {
     let agreement = found.agreement.as_ref().filter(|agreement| agreement.groups.len() > 1)?;
     let groups: Vec<String> = agreement.groups.iter().map(|group| group.endpoints.join(" and ")).collect();
     Some(format!(
@@ -638,7 +660,7 @@ fn of_agreement(found: &Examination) -> Option<String> {
 }
 
 /// Compares this machine's clock with the time that most endpoints report.
-fn of_clock(found: &Examination) -> Option<String> {
+fn advice_on_clock(found: &DoctorReport) -> Option<String> {
     let mut ahead: Vec<i64> = found.endpoints.iter().filter_map(|health| health.clock_ahead_s).collect();
     ahead.sort_unstable();
     let by_date = ahead.get(ahead.len() / 2).copied().unwrap_or(0);
@@ -655,13 +677,13 @@ fn of_clock(found: &Examination) -> Option<String> {
     None
 }
 
-fn of_gateways(found: &Examination) -> Vec<String> {
-    let one = |health: &GatewayHealth| {
+fn advice_on_gateways(found: &DoctorReport) -> Vec<String> {
+    let one = |health: &IpfsGatewayHealth| {
         let (label, error) = (&health.label, health.error.as_deref().unwrap_or_default());
         match health.state {
-            GatewayState::Proven | GatewayState::WithoutBlock => None,
-            GatewayState::WrongBlock => Some(format!("{label} sends wrong blocks: take it out of the gateways")),
-            GatewayState::Unreachable => {
+            IpfsGatewayState::Proven | IpfsGatewayState::WithoutBlock => None,
+            IpfsGatewayState::WrongBlock => Some(format!("{label} sends wrong blocks: take it out of the gateways")),
+            IpfsGatewayState::Unreachable => {
                 Some(format!("{label} cannot be reached ({error}): correct its URL, or take it out of the gateways"))
             }
         }
@@ -680,8 +702,8 @@ mod tests {
         config
     }
 
-    fn block(age_s: i64) -> Option<BlockSeen> {
-        Some(BlockSeen { number: 7, hash: format!("0x{}", "11".repeat(32)), age_s })
+    fn block(age_s: i64) -> Option<ProbedBlock> {
+        Some(ProbedBlock { number: 7, hash: format!("0x{}", "11".repeat(32)), age_s })
     }
 
     fn healthy(label: &str) -> EndpointHealth {
@@ -696,8 +718,8 @@ mod tests {
         }
     }
 
-    fn found(endpoints: Vec<EndpointHealth>) -> Examination {
-        Examination {
+    fn found(endpoints: Vec<EndpointHealth>) -> DoctorReport {
+        DoctorReport {
             checked_at: String::new(),
             chain: "eip155:1".to_owned(),
             endpoints,
@@ -736,7 +758,7 @@ mod tests {
 
     #[test]
     fn each_fault_of_an_endpoint_has_its_advice() {
-        let (name, error) = (Unconnected::Name, |text: &str| Some(text.to_owned()));
+        let (name, error) = (HostConnectionError::Name, |text: &str| Some(text.to_owned()));
         let down =
             EndpointHealth { reachable: false, error: error("no name"), unconnected: Some(name), ..healthy("b") };
         let refusing = EndpointHealth { reachable: false, error: error("HTTP status 429"), ..healthy("b") };
@@ -746,7 +768,7 @@ mod tests {
         let behind = EndpointHealth { finalized: block(1561), ..healthy("b") };
         let still = EndpointHealth { latest: block(300), ..healthy("b") };
         let ahead = EndpointHealth { latest: block(-20), ..healthy("b") };
-        let earlier = BlockSeen { number: 4, hash: String::new(), age_s: 40 };
+        let earlier = ProbedBlock { number: 4, hash: String::new(), age_s: 40 };
         let backwards = EndpointHealth { fell_back_to: Some(earlier), ..healthy("b") };
         for (health, part) in [
             (down, "b.example cannot be reached (no name): correct its URL, or take it out"),
@@ -768,10 +790,10 @@ mod tests {
     fn unreachable_internet_hosts_mean_no_network() {
         let unconnected =
             |label: &str, why| EndpointHealth { reachable: false, unconnected: Some(why), ..healthy(label) };
-        let (name, host) = (Unconnected::Name, Unconnected::Host);
+        let (name, host) = (HostConnectionError::Name, HostConnectionError::Host);
         let of = |labels: &[&str], endpoints| {
             let config = Config { gateways: Vec::new(), ..config(labels) };
-            without_network(&config, &found(endpoints))
+            network_failure(&config, &found(endpoints))
         };
         assert_eq!(of(&["a", "b"], vec![unconnected("a", name), unconnected("b", name)]), Some(name));
         assert_eq!(of(&["a", "b"], vec![unconnected("a", name), unconnected("b", host)]), Some(host));
@@ -780,7 +802,7 @@ mod tests {
         let mut elsewhere = Config { gateways: Vec::new(), ..config(&["a", "b"]) };
         elsewhere.network.connect_to = vec!["a.example:443:127.0.0.1:1".parse().expect("a rule")];
         let unreached = found(vec![unconnected("a", host), unconnected("b", host)]);
-        assert_eq!(without_network(&elsewhere, &unreached), None, "a rule may lead nowhere");
+        assert_eq!(network_failure(&elsewhere, &unreached), None, "a rule may lead nowhere");
     }
 
     #[test]
@@ -788,7 +810,7 @@ mod tests {
         let chain = |id| ChainId::new(id).expect("it has a coin type");
         let endpoints = || ["c", "d"].map(|label| format!("https://{label}.example").parse().expect("one")).to_vec();
         let mut config = config(&["a", "b"]);
-        config.chains.insert(chain(8453), RegistryChain::new(endpoints()));
+        config.chains.insert(chain(8453), RegistryChainConfig::new(endpoints()));
         let advised = |config: &Config, id: u64, health: EndpointHealth| {
             let health = EndpointHealth { chain: Some(id), ..health };
             let well = EndpointHealth { chain: Some(id), ..healthy("c") };
@@ -813,7 +835,7 @@ mod tests {
             assert_eq!(advised(&config, 8453, health), [expected, needed]);
         }
 
-        config.chains = [(chain(59_144), RegistryChain::new(endpoints()))].into();
+        config.chains = [(chain(59_144), RegistryChainConfig::new(endpoints()))].into();
         let still = || EndpointHealth { latest: block(3000), ..healthy("d") };
         let unbounded = "the slot time of chain 59144 is not known, so endpoints that stand still count: set max-head-age in [chains.59144]";
         assert_eq!(advised(&config, 59_144, still()), [unbounded]);
@@ -863,7 +885,7 @@ mod tests {
         };
         let groups = vec![group("0x1", &["a", "c"]), group("0x2", &["b"])];
         let mut found = found(vec![healthy("a"), healthy("b")]);
-        found.agreement = Some(Agreement { number: 7, groups });
+        found.agreement = Some(BlockHashAgreement { number: 7, groups });
         let expected = "the endpoints give different hashes for the finalized block 7: a and c against b: take out those that are wrong";
         assert_eq!(advice(&config(&["a", "b"]), &found), [expected]);
     }
@@ -872,7 +894,7 @@ mod tests {
     fn a_wrong_clock_is_told_by_dates_and_by_blocks_of_the_future() {
         let clock = |ahead: Option<i64>, age: i64| {
             let health = EndpointHealth { clock_ahead_s: ahead, latest: block(age), ..healthy("a") };
-            of_clock(&found(vec![health]))
+            advice_on_clock(&found(vec![health]))
         };
         assert_eq!(clock(Some(20), 5), None);
         assert_eq!(clock(None, 5), None);

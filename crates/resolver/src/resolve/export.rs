@@ -2,28 +2,32 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clresolve_bundle::{Bundle, BundleError, OfChain, Packed};
-use clresolve_core::name::{EnsName, NameError};
-use clresolve_core::reading::{ChainError, Grade, Reading};
-use clresolve_core::state::State;
-use clresolve_ipfs::WalkedBlocks;
+use clresolve_bundle::{BundleError, ChainEvidence, ResolutionBundle, SignableBundle};
+use clresolve_core::name::{EnsName, EnsNameError};
+use clresolve_core::reading::{ChainError, NameReading, ProofGrade};
+use clresolve_core::state::TrustState;
+use clresolve_ipfs::VerifiedBlocks;
 use tokio::time::timeout;
 
-use super::question::RuleSet;
+use super::question::VerdictRules;
 use super::setup_error::SetupError;
 use super::sources::ContentSources;
-use super::spans::RunSpans;
-use super::walk::Walker;
+use super::spans::ResolutionSpanRecorder;
+use super::walk::UncachedResolver;
 use crate::cache::ContentCache;
 
 /// Resolves the name separately and packs the verdict into a bundle. Nothing from earlier resolutions is reused.
-pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> Result<Packed, ExportError> {
-    let kept = Arc::new(Mutex::new(WalkedBlocks::default()));
-    let (chain, recording) = walker.chain.recording().unzip();
+pub(super) async fn export(
+    walker: &UncachedResolver,
+    name: EnsName,
+    rules: &VerdictRules,
+) -> Result<SignableBundle, ExportError> {
+    let kept = Arc::new(Mutex::new(VerifiedBlocks::default()));
+    let (chain, recording) = walker.chain.with_proof_recorder().unzip();
     let mut config = walker.config.clone();
     // The bundle format does not include links.
     config.rules.links = false;
-    let walker = Walker {
+    let walker = UncachedResolver {
         chain: chain.unwrap_or_else(|| Arc::clone(&walker.chain)),
         sources: ContentSources {
             proven: ContentCache::new(walker.config.cache.content_bytes),
@@ -34,30 +38,31 @@ pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> R
         config,
         ..walker.clone()
     };
-    let mut run = walker.gather(name, &rules.policy, None, &RunSpans::none()).await;
+    let mut run = walker.gather(name, &rules.policy, None, &ResolutionSpanRecorder::none()).await;
     run.evidence.misspelt_keys.clear();
-    let mut chain = OfChain { header: None, state_proof: recording.and_then(|recording| recording.take()) };
+    let mut chain = ChainEvidence { header: None, state_proof: recording.and_then(|recording| recording.take()) };
     if let Ok(reading) = &run.evidence.reading {
-        let header = walker.chain.header(&reading.block, &reading.endpoints);
+        let header = walker.chain.fetch_header_rlp(&reading.block, &reading.endpoints);
         chain.header = timeout(walker.config.timeout, header).await.ok().flatten();
         add_header_proof(&walker, reading, &mut chain).await?;
     }
     let blocks = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(Bundle::pack(&walker.reporter(&rules.profile, &rules.policy), &run, chain, &blocks)?)
+    Ok(ResolutionBundle::pack(&walker.reporter(&rules.profile, &rules.policy), &run, chain, &blocks)?)
 }
 
 /// Adds to the state proofs of a reading what proves its header, if a light client verified it.
 pub(super) async fn add_header_proof(
-    walker: &Walker,
-    reading: &Reading,
-    chain: &mut OfChain,
+    walker: &UncachedResolver,
+    reading: &NameReading,
+    chain: &mut ChainEvidence,
 ) -> Result<(), ChainError> {
-    let Some(state_proof) = chain.state_proof.as_mut().filter(|_| reading.proof.grade == Grade::ConsensusProof) else {
+    let Some(state_proof) = chain.state_proof.as_mut().filter(|_| reading.proof.grade == ProofGrade::ConsensusProof)
+    else {
         return Ok(());
     };
     let limit = walker.config.timeout;
     let milliseconds = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-    let proof = timeout(limit, walker.chain.header_proof(&reading.block)).await;
+    let proof = timeout(limit, walker.chain.fetch_header_proof(&reading.block)).await;
     state_proof.light_client = proof.map_err(|_| ChainError::Late { milliseconds })??;
     Ok(())
 }
@@ -71,7 +76,7 @@ pub enum ExportError {
     Setup(#[from] SetupError),
     /// The input is not a name, so there is no evidence.
     #[error("this is not an ENS name: {0}")]
-    Name(#[from] NameError),
+    Name(#[from] EnsNameError),
     /// The light client cannot show others what proves the block's header.
     #[error("the proof of the block's header is not available: {0}")]
     Header(#[from] ChainError),
@@ -81,7 +86,7 @@ pub enum ExportError {
         /// A description of the reason.
         why: String,
         /// The state of the receipt if it was judged, otherwise indeterminate.
-        state: State,
+        state: TrustState,
     },
     /// The evidence does not reproduce the verdict.
     #[error("the resolution cannot be replayed: {0}")]

@@ -12,29 +12,29 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use clresolve_bundle::{Bundle, BundleError, OfChain};
-use clresolve_core::state::State;
-use clresolve_ipfs::{ContentId, ContentPath, WalkedBlocks};
-use clresolve_state::Recording;
-use clresolve_verdict::build::Run;
-use clresolve_verdict::evidence::continuity::Continuity;
-use clresolve_verdict::evidence::{Evidence, IpfsOutcome, ProvenBy, Targets};
+use clresolve_bundle::{BundleError, ChainEvidence, ResolutionBundle};
+use clresolve_core::state::TrustState;
+use clresolve_ipfs::{ContentId, ContentPath, VerifiedBlocks};
+use clresolve_state::StateProofRecorder;
+use clresolve_verdict::build::ResolutionRun;
+use clresolve_verdict::evidence::continuity::HistoryOutcome;
+use clresolve_verdict::evidence::{CardLocations, ContentProofSource, IpfsOutcome, ResolutionEvidence};
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 use moka::sync::Cache;
 use tokio::time::{Instant, sleep};
 
 use super::export::{ExportError, add_header_proof};
-use super::question::RuleSet;
+use super::question::VerdictRules;
 use super::sources::ContentSources;
-use super::walk::{RunRequest, Walker, tell};
-use crate::cache::{Began, CacheKey, Finished, VerdictCache};
+use super::walk::{ResolutionRequest, UncachedResolver, report_verdict};
+use crate::cache::{CacheKey, FinishedResolution, ResolutionStart, VerdictCache};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fetch::Egress;
 use crate::shared::mac::MacKeyError;
-use crate::shared::value::Value;
-use crate::shared::{Lease, Leased, Tier};
+use crate::shared::value::SharedEvidence;
+use crate::shared::{LeaseHolder, ResolutionLease, SharedCacheClient};
 use crate::telemetry::{self, SharedRead, SharedWrite};
 
 /// Pause between two checks for the evidence of another replica: short compared with a resolution.
@@ -45,119 +45,135 @@ const MAX_LEASE: Duration = Duration::from_secs(15);
 
 /// The replicas that share evidence with this one.
 #[derive(Clone)]
-pub(super) struct Fleet {
-    tier: Arc<Tier>,
+pub(super) struct ReplicaFleet {
+    tier: Arc<SharedCacheClient>,
     /// The blocks of walks that proved content. A later resolution reuses the content and shares its proof.
-    walks: Cache<(ContentId, ContentPath), Arc<KeptWalk>>,
+    walks: Cache<(ContentId, ContentPath), Arc<RecordedIpfsWalk>>,
 }
 
 /// A walk that can be included in later evidence.
-struct KeptWalk {
-    by: ProvenBy,
+struct RecordedIpfsWalk {
+    by: ContentProofSource,
     /// Number of its blocks among those that the resolution stored.
     count: usize,
-    blocks: WalkedBlocks,
+    blocks: VerifiedBlocks,
 }
 
 /// What a resolution stored for later evidence.
-struct Keeping {
-    blocks: Arc<Mutex<WalkedBlocks>>,
-    proofs: Option<Arc<Recording>>,
+struct EvidenceRecorder {
+    blocks: Arc<Mutex<VerifiedBlocks>>,
+    proofs: Option<Arc<StateProofRecorder>>,
     began: Timestamp,
 }
 
-impl Fleet {
-    /// Joins the replicas. See [`Tier::join`].
+impl ReplicaFleet {
+    /// Joins the replicas. See [`SharedCacheClient::join`].
     ///
     /// # Errors
-    /// As [`Tier::join`].
+    /// As [`SharedCacheClient::join`].
     pub(super) async fn join(
         config: &Config,
         egress: &Egress,
         clock: &Arc<dyn Clock>,
         cache: &Arc<VerdictCache>,
     ) -> Result<Option<Self>, MacKeyError> {
-        let Some(tier) = Tier::join(config, egress, clock, cache).await? else { return Ok(None) };
-        let weigh =
-            |_: &(ContentId, ContentPath), walk: &Arc<KeptWalk>| u32::try_from(walk.blocks.bytes()).unwrap_or(u32::MAX);
+        let Some(tier) = SharedCacheClient::join(config, egress, clock, cache).await? else { return Ok(None) };
+        let weigh = |_: &(ContentId, ContentPath), walk: &Arc<RecordedIpfsWalk>| {
+            u32::try_from(walk.blocks.total_bytes()).unwrap_or(u32::MAX)
+        };
         let walks = Cache::builder().max_capacity(config.cache.content_bytes).weigher(weigh).build();
         Ok(Some(Self { tier: Arc::new(tier), walks }))
     }
 
     /// Returns the verdict derived from a replica's evidence. The daemon runs its own resolution if it obtains the
     /// lease, if the server does not report who holds it, or if the lease holder provides no evidence.
-    pub(super) async fn run(&self, walker: &Arc<Walker>, request: RunRequest) -> Finished {
+    pub(super) async fn run(&self, walker: &Arc<UncachedResolver>, request: ResolutionRequest) -> FinishedResolution {
         if !is_shared(&request.key) {
             return walker.run(&request).await;
         }
-        let given_up = Instant::now() + self.tier.wait();
+        let given_up = Instant::now() + self.tier.wait_limit();
         // The loop ends at the time limit at the latest.
         loop {
-            if let Some(resolution) = self.taken(walker, &request).await {
+            if let Some(resolution) = self.take_shared_verdict(walker, &request).await {
                 return resolution.into();
             }
-            match self.tier.lease(&request.key, walker.config.timeout.min(MAX_LEASE)).await {
-                Leased::Ours(lease) => return self.run_leased(walker, request, lease).await,
-                Leased::Unknown => break,
-                Leased::Others if Instant::now() >= given_up && !clresolve_core::mutant!("leases-block") => {
-                    self.tier.waited_in_vain();
+            match self.tier.request_lease(&request.key, walker.config.timeout.min(MAX_LEASE)).await {
+                LeaseHolder::Ours(lease) => return self.run_leased(walker, request, lease).await,
+                LeaseHolder::Unknown => break,
+                LeaseHolder::Others if Instant::now() >= given_up && !clresolve_core::mutant!("leases-block") => {
+                    self.tier.count_failed_wait();
                     break;
                 }
-                Leased::Others => sleep(LOOK_AGAIN).await,
+                LeaseHolder::Others => sleep(LOOK_AGAIN).await,
             }
         }
-        self.run_own(walker, request, None).await
+        self.run_and_share(walker, request, None).await
     }
 
     /// Runs the resolution with the lease. The previous lease holder may have written evidence since the last check.
-    async fn run_leased(&self, walker: &Arc<Walker>, request: RunRequest, lease: Lease) -> Finished {
-        let Some(resolution) = self.taken(walker, &request).await else {
-            return self.run_own(walker, request, Some(lease)).await;
+    async fn run_leased(
+        &self,
+        walker: &Arc<UncachedResolver>,
+        request: ResolutionRequest,
+        lease: ResolutionLease,
+    ) -> FinishedResolution {
+        let Some(resolution) = self.take_shared_verdict(walker, &request).await else {
+            return self.run_and_share(walker, request, Some(lease)).await;
         };
         let tier = Arc::clone(&self.tier);
-        self.tier.later(async move { tier.release(lease).await });
+        self.tier.queue_work(async move { tier.release(lease).await });
         resolution.into()
     }
 
     /// Runs a resolution in this process and shares its evidence.
-    pub(super) async fn run_anew(&self, walker: &Arc<Walker>, request: RunRequest) -> Finished {
+    pub(super) async fn run_anew(
+        &self,
+        walker: &Arc<UncachedResolver>,
+        request: ResolutionRequest,
+    ) -> FinishedResolution {
         if !is_shared(&request.key) {
             return walker.run(&request).await;
         }
-        self.run_own(walker, request, None).await
+        self.run_and_share(walker, request, None).await
     }
 
     #[cfg(feature = "unstable")]
-    pub(super) async fn settled(&self) {
-        self.tier.settled().await;
+    pub(super) async fn wait_for_shared_writes(&self) {
+        self.tier.wait_for_queue().await;
     }
 
     /// The verdict derived from a replica's evidence, if there is usable evidence. The content is not kept for a later
     /// refresh, which must fetch it itself: only then can it show others the proof.
-    async fn taken(&self, walker: &Arc<Walker>, request: &RunRequest) -> Option<Resolution> {
-        let began = request.cache.begin();
-        let value = self.tier.take(&request.key).await?;
-        let taken = self.judged(walker, request, value, began).await;
-        telemetry::shared_read(if taken.is_some() { SharedRead::Taken } else { SharedRead::Unfit });
+    async fn take_shared_verdict(
+        &self,
+        walker: &Arc<UncachedResolver>,
+        request: &ResolutionRequest,
+    ) -> Option<Resolution> {
+        let began = request.cache.resolution_start();
+        let value = self.tier.take_evidence(&request.key).await?;
+        let taken = self.judge_shared_evidence(walker, request, value, began).await;
+        telemetry::count_shared_read(if taken.is_some() { SharedRead::Taken } else { SharedRead::Unfit });
         taken
     }
 
     /// Judges shared evidence that was read after `began`. `None` if its grade of proof is too weak, or if it yields no
-    /// decision, or another verdict than it claims. Verifying it again is CPU work, so it runs where evidence is judged.
-    async fn judged(
+    /// decision, or another verdict than it claims. Verifying it again is CPU work, so it runs where evidence is
+    /// judged.
+    async fn judge_shared_evidence(
         &self,
-        walker: &Arc<Walker>,
-        request: &RunRequest,
-        value: Value,
-        began: Began,
+        walker: &Arc<UncachedResolver>,
+        request: &ResolutionRequest,
+        value: SharedEvidence,
+        began: ResolutionStart,
     ) -> Option<Resolution> {
         let (fresh_until, newest) = (value.fresh_until, value.newest);
         let (prover, rules, key) = (Arc::clone(walker), request.rules.clone(), request.key.clone());
         let open = move || {
             let reporter = prover.reporter(&rules.profile, &rules.policy);
             let checkpoint = prover.config.beacon.checkpoint;
-            let run = Bundle::read(&value.evidence)?.run(&reporter, checkpoint, &key.name, key.block)?;
-            Ok::<_, BundleError>(Run { content_fetched_at: value.content_fetched_at, ..run })
+            let run =
+                ResolutionBundle::read(&value.evidence)?.replayed_run(&reporter, checkpoint, &key.name, key.block)?;
+            Ok::<_, BundleError>(ResolutionRun { content_fetched_at: value.content_fetched_at, ..run })
         };
         let mut run = walker.pool.run(open).await.ok()?;
         let reading = run.evidence.reading.as_mut().ok()?;
@@ -165,27 +181,32 @@ impl Fleet {
             return None;
         }
         reading.newest = newest;
-        walker.complete(&mut run.evidence).await;
-        let (_, found) = walker.settle(run, request, began).await;
+        walker.complete_evidence(&mut run.evidence).await;
+        let (_, found) = walker.judge_and_remember(run, request, began).await;
         let verdict = found.resolution.verdict();
         let is_same = verdict.freshness.fresh_until.as_millisecond() == fresh_until.as_millisecond();
-        if found.is_overtaken || !is_same || verdict.state == State::Indeterminate {
+        if found.is_overtaken || !is_same || verdict.state == TrustState::Indeterminate {
             return None;
         }
-        tell(verdict);
-        Some(found.resolution.from_cache())
+        report_verdict(verdict);
+        Some(found.resolution.marked_as_cached())
     }
 
-    async fn run_own(&self, walker: &Arc<Walker>, request: RunRequest, lease: Option<Lease>) -> Finished {
-        let (keeper, keeping) = Self::keeper(walker);
-        let _running = telemetry::run_begins();
-        let began = request.cache.begin();
+    async fn run_and_share(
+        &self,
+        walker: &Arc<UncachedResolver>,
+        request: ResolutionRequest,
+        lease: Option<ResolutionLease>,
+    ) -> FinishedResolution {
+        let (keeper, keeping) = Self::recording_walker(walker);
+        let _running = telemetry::track_running_resolution();
+        let began = request.cache.resolution_start();
         let spans = walker.traces.begin(&*walker.clock);
         let run = keeper.gather_for(&request, &spans).await;
-        let (run, found) = walker.conclude(run, &request, began).await;
-        spans.end(found.resolution.verdict());
+        let (run, found) = walker.settle_and_report(run, &request, began).await;
+        spans.send_trace(found.resolution.verdict());
         let (fleet, walker, resolution) = (self.clone(), Arc::clone(walker), found.resolution.clone());
-        self.tier.later(async move {
+        self.tier.queue_work(async move {
             fleet.share(&walker, &request, run, &resolution, keeping).await;
             if let Some(lease) = lease {
                 fleet.tier.release(lease).await;
@@ -195,86 +216,88 @@ impl Fleet {
     }
 
     /// A walker that stores the proofs of its evidence.
-    fn keeper(walker: &Arc<Walker>) -> (Walker, Keeping) {
-        let blocks = Arc::new(Mutex::new(WalkedBlocks::default()));
-        let (chain, proofs) = walker.chain.recording().unzip();
-        let keeper = Walker {
+    fn recording_walker(walker: &Arc<UncachedResolver>) -> (UncachedResolver, EvidenceRecorder) {
+        let blocks = Arc::new(Mutex::new(VerifiedBlocks::default()));
+        let (chain, proofs) = walker.chain.with_proof_recorder().unzip();
+        let keeper = UncachedResolver {
             chain: chain.unwrap_or_else(|| Arc::clone(&walker.chain)),
             sources: ContentSources { kept: Some(Arc::clone(&blocks)), ..walker.sources.clone() },
-            ..Walker::clone(walker)
+            ..UncachedResolver::clone(walker)
         };
-        (keeper, Keeping { blocks, proofs, began: walker.now() })
+        (keeper, EvidenceRecorder { blocks, proofs, began: walker.now() })
     }
 
     /// Writes the evidence of a resolution for other replicas, if it reached a decision. The blocks of its walks are
     /// stored in any case: the next resolution reuses the content and must be able to show its proof.
     async fn share(
         &self,
-        walker: &Arc<Walker>,
-        request: &RunRequest,
-        mut run: Run,
+        walker: &Arc<UncachedResolver>,
+        request: &ResolutionRequest,
+        mut run: ResolutionRun,
         found: &Resolution,
-        keeping: Keeping,
+        keeping: EvidenceRecorder,
     ) {
         let mut blocks = std::mem::take(&mut *keeping.blocks.lock().unwrap_or_else(PoisonError::into_inner));
-        self.with_kept_walks(&mut run.evidence, &mut blocks);
+        self.merge_kept_walks(&mut run.evidence, &mut blocks);
         let fresh_until = found.verdict().freshness.fresh_until;
-        let is_undecided = found.verdict().state == State::Indeterminate;
+        let is_undecided = found.verdict().state == TrustState::Indeterminate;
         if run.evidence.reading.is_err() || (is_undecided && !clresolve_core::mutant!("failures-are-shared")) {
             return;
         }
         let (key, began, newest, content_fetched_at) =
-            (&request.key, keeping.began, found.newest(), run.content_fetched_at);
-        match self.packed(walker, &request.rules, run, blocks, keeping.proofs).await {
+            (&request.key, keeping.began, found.newest_block(), run.content_fetched_at);
+        match self.pack_evidence(walker, &request.rules, run, blocks, keeping.proofs).await {
             Ok(evidence) => {
-                let value = Value { newest, began, fresh_until, content_fetched_at, evidence };
+                let value = SharedEvidence { newest, began, fresh_until, content_fetched_at, evidence };
                 self.tier.put(key, &value).await;
             }
             Err(error) => {
                 tracing::debug!(name = key.name.as_str(), %error, "the evidence is not shared");
-                telemetry::shared_write(SharedWrite::Unprovable);
+                telemetry::count_shared_write(SharedWrite::Unprovable);
             }
         }
     }
 
     /// Packs the evidence of a resolution as a bundle.
-    async fn packed(
+    async fn pack_evidence(
         &self,
-        walker: &Arc<Walker>,
-        rules: &RuleSet,
-        mut run: Run,
-        blocks: WalkedBlocks,
-        proofs: Option<Arc<Recording>>,
+        walker: &Arc<UncachedResolver>,
+        rules: &VerdictRules,
+        mut run: ResolutionRun,
+        blocks: VerifiedBlocks,
+        proofs: Option<Arc<StateProofRecorder>>,
     ) -> Result<Vec<u8>, ExportError> {
         // Each replica reads and remembers these itself.
-        (run.evidence.continuity, run.evidence.links) = (Continuity::NotAsked, None);
+        (run.evidence.continuity, run.evidence.links) = (HistoryOutcome::NotAsked, None);
         run.evidence.misspelt_keys.clear();
         // The bundle format has no field for it, so it is sent separately.
         run.content_fetched_at = None;
-        let mut chain = OfChain { header: None, state_proof: proofs.and_then(|proofs| proofs.take()) };
+        let mut chain = ChainEvidence { header: None, state_proof: proofs.and_then(|proofs| proofs.take()) };
         if let (Some(_), Ok(reading)) = (&chain.state_proof, &run.evidence.reading) {
-            chain.header = walker.chain.header(&reading.block, &reading.endpoints).await;
+            chain.header = walker.chain.fetch_header_rlp(&reading.block, &reading.endpoints).await;
             add_header_proof(walker, reading, &mut chain).await?;
         }
         let (walker, rules) = (Arc::clone(walker), rules.clone());
         let pool = Arc::clone(&walker.pool);
         let pack = move || {
             let reporter = walker.reporter(&rules.profile, &rules.policy);
-            let packed = Bundle::pack(&reporter, &run, chain, &blocks)?;
+            let packed = ResolutionBundle::pack(&reporter, &run, chain, &blocks)?;
             Ok::<_, BundleError>(packed.bundle().to_json().to_string().into_bytes())
         };
         Ok(pool.run(pack).await?)
     }
 
     /// Adds the blocks of earlier walks to those of this resolution, and stores those of this resolution.
-    fn with_kept_walks(&self, evidence: &mut Evidence, blocks: &mut WalkedBlocks) {
-        let Some(targets) = evidence.found().map(|found| Targets::of(&found.records)) else { return };
+    fn merge_kept_walks(&self, evidence: &mut ResolutionEvidence, blocks: &mut VerifiedBlocks) {
+        let Some(targets) = evidence.resolved_records().map(|found| CardLocations::from_records(&found.records)) else {
+            return;
+        };
         let card = targets.cid.map(|cid| (cid, targets.path));
         let mirror = targets.mirror.map(|mirror| (mirror.cid, mirror.path));
         for (at, walked) in [(card, &mut evidence.ipfs), (mirror, &mut evidence.mirror)] {
             let (Some(at), IpfsOutcome::Proven { by, blocks: count, .. }) = (at, walked) else { continue };
-            if *by != ProvenBy::EarlierRun {
-                self.walks.insert(at, Arc::new(KeptWalk { by: *by, count: *count, blocks: blocks.clone() }));
+            if *by != ContentProofSource::EarlierRun {
+                self.walks.insert(at, Arc::new(RecordedIpfsWalk { by: *by, count: *count, blocks: blocks.clone() }));
             } else if let Some(kept) = self.walks.get(&at) {
                 (*by, *count) = (kept.by, kept.count);
                 blocks.extend(kept.blocks.clone());

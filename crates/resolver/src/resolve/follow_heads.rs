@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use clresolve_chain::Heads;
+use clresolve_chain::ChainHeadReader;
 use clresolve_core::name::EnsName;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::Resolver;
-use super::confirm::ReadAt;
-use crate::cache::Awaited;
+use super::confirm::NameReadingBlock;
+use crate::cache::ConfirmationNeed;
 use crate::telemetry;
 
 /// Maximum number of names that are read concurrently: five calls to each endpoint.
@@ -46,14 +46,14 @@ impl Drop for HeadFollower {
 }
 
 impl Resolver {
-    /// Follows the head of the chain. Names that [`Resolver::gate`] or [`Resolver::decide`] received in the last five
-    /// minutes are reread at each new head, and a change evicts their verdicts. Without a follower, each of these calls
-    /// reads the head itself.
+    /// Follows the head of the chain. Names that [`Resolver::check_gate`] or [`Resolver::decide`] received in the last
+    /// five minutes are reread at each new head, and a change evicts their verdicts. Without a follower, each of these
+    /// calls reads the head itself.
     pub fn follow_heads(&self) -> HeadFollower {
         let Some(reader) = &self.0.walker.heads else { return HeadFollower(Vec::new()) };
         self.0.cached.cache.heads.follow();
-        let polls =
-            (0..reader.labels().len()).map(|endpoint| tokio::spawn(poll(self.clone(), Arc::clone(reader), endpoint)));
+        let polls = (0..reader.source_labels().len())
+            .map(|endpoint| tokio::spawn(poll(self.clone(), Arc::clone(reader), endpoint)));
         let mut tasks: Vec<_> = polls.map(|task| task.abort_handle()).collect();
         tasks.push(tokio::spawn(read_hot_names(self.clone(), Arc::clone(reader))).abort_handle());
         tasks.push(tokio::spawn(resolve_off_chain_names(self.clone())).abort_handle());
@@ -61,21 +61,21 @@ impl Resolver {
     }
 
     /// Reads the hot names that the newest head has not confirmed.
-    async fn confirm_hot_names(&self, reader: &Arc<dyn Heads>) {
+    async fn confirm_hot_names(&self, reader: &Arc<dyn ChainHeadReader>) {
         let (cached, rules, now) = (&self.0.cached, &self.0.configured, self.now());
-        let Some(seen) = cached.cache.heads.newest() else { return };
+        let Some(seen) = cached.cache.heads.newest_head() else { return };
         let (mut confirmed, mut unconfirmed) = (0, Vec::new());
         for name in self.followed_names() {
             let key = cached.key(name, rules);
-            match cached.cache.awaits(&key, now).await {
-                Some(Some(Awaited::Reading)) => unconfirmed.push(key),
+            match cached.cache.confirmation_need(&key, now).await {
+                Some(Some(ConfirmationNeed::Reading)) => unconfirmed.push(key),
                 Some(_) => confirmed += 1,
                 None => {}
             }
         }
-        telemetry::hot_names(confirmed, unconfirmed.len());
-        let at = ReadAt { block: seen.head.block, id: Some(seen.id) };
-        let read = |key| async move { drop(cached.reading(reader, &key, rules, at).await) };
+        telemetry::set_hot_name_counts(confirmed, unconfirmed.len());
+        let at = NameReadingBlock { block: seen.head.block, id: Some(seen.id) };
+        let read = |key| async move { drop(cached.join_or_start_reading(reader, &key, rules, at).await) };
         stream::iter(unconfirmed).for_each_concurrent(MAX_AT_ONCE, read).await;
     }
 
@@ -84,10 +84,10 @@ impl Resolver {
         let (cached, rules, now) = (&self.0.cached, &self.0.configured, self.now());
         let resolve = |name| async move {
             let key = cached.key(name, rules);
-            let is_due = cached.cache.awaits(&key, now).await == Some(Some(Awaited::Run));
+            let is_due = cached.cache.confirmation_need(&key, now).await == Some(Some(ConfirmationNeed::Run));
             if is_due && !cached.cache.is_backed_off(&key, now).await {
                 // A panic caused by one name must not end the readings of the others.
-                let _ = AssertUnwindSafe(cached.read_again(&key.name, rules)).catch_unwind().await;
+                let _ = AssertUnwindSafe(cached.resolve_changed(&key.name, rules)).catch_unwind().await;
             }
         };
         stream::iter(self.followed_names()).for_each_concurrent(MAX_RUNS, resolve).await;
@@ -104,15 +104,15 @@ impl Resolver {
         let cache = &self.0.cached.cache;
         let mut names = cache.hot_names.names(self.now());
         let hot: BTreeSet<EnsName> = names.iter().cloned().collect();
-        names.extend(cache.feed.followed(MAX_STREAMED).into_iter().filter(|name| !hot.contains(name)));
+        names.extend(cache.feed.followed_names(MAX_STREAMED).into_iter().filter(|name| !hot.contains(name)));
         names
     }
 }
 
 /// Polls one endpoint for its newest block while there are names to reread. After a failure, such as a rate limit,
 /// polling pauses. Never returns.
-async fn poll(resolver: Resolver, reader: Arc<dyn Heads>, endpoint: usize) {
-    let label = reader.labels().into_iter().nth(endpoint).unwrap_or_default();
+async fn poll(resolver: Resolver, reader: Arc<dyn ChainHeadReader>, endpoint: usize) {
+    let label = reader.source_labels().into_iter().nth(endpoint).unwrap_or_default();
     let heads = &resolver.0.cached.cache.heads;
     let pause = resolver.0.walker.config.chain.head_poll;
     let mut ticks = interval(pause);
@@ -123,11 +123,11 @@ async fn poll(resolver: Resolver, reader: Arc<dyn Heads>, endpoint: usize) {
         if resolver.is_idle() || !reader.is_due(endpoint, pause) {
             continue;
         }
-        let answer = reader.ask(endpoint).await;
+        let answer = reader.poll_head(endpoint).await;
         match &answer {
             Ok((block, head)) => {
-                telemetry::endpoint_head(&label, block.timestamp);
-                head.iter().for_each(|head| heads.note(*head));
+                telemetry::set_endpoint_head_time(&label, block.timestamp);
+                head.iter().for_each(|head| heads.record_head(*head));
             }
             Err(error) if was_up => {
                 tracing::warn!(endpoint = label, %error, "endpoint does not report its newest block")
@@ -139,16 +139,16 @@ async fn poll(resolver: Resolver, reader: Arc<dyn Heads>, endpoint: usize) {
 }
 
 /// Reads the hot names at each new head. Never ends.
-async fn read_hot_names(resolver: Resolver, reader: Arc<dyn Heads>) {
+async fn read_hot_names(resolver: Resolver, reader: Arc<dyn ChainHeadReader>) {
     let (heads, pause) = (&resolver.0.cached.cache.heads, resolver.0.walker.config.chain.head_poll);
     loop {
         tokio::select! {
             () = resolver.confirm_hot_names(&reader) => {}
             // Readings in flight continue, and their results count.
-            () = heads.changed() => continue,
+            () = heads.wait_for_head() => continue,
         }
         tokio::select! {
-            () = heads.changed() => {}
+            () = heads.wait_for_head() => {}
             () = sleep(pause) => {}
         }
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clresolve_core::freshness::fresh_for;
 use clresolve_core::name::EnsName;
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_verdict::trust::Resolution;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use jiff::{SignedDuration, Timestamp};
@@ -28,17 +28,17 @@ const MAX_LOOK_UPS: usize = 16;
 /// Maximum number of cached results, each less than a kilobyte.
 const KEPT: u64 = 4096;
 
-pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
+pub(super) trait LookupCacheValue: Clone + Send + Sync + 'static {
     /// Whether positive results are final, so that later questions can reuse them.
     const IS_FINAL: bool = false;
 
     /// The head that confirms a positive result. Questions reuse the result while this is the newest head.
-    fn confirmed_at(&self) -> Option<HeadId> {
+    fn confirming_head(&self) -> Option<HeadId> {
         None
     }
 
     /// The state of a verdict with the same lifetime.
-    fn state(&self) -> State;
+    fn lifetime_state(&self) -> TrustState;
 
     /// The result of a lookup that determined nothing, with the cause.
     fn undecided(cause: &str) -> Self;
@@ -46,36 +46,36 @@ pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
 
 /// The verdict that a lookup belongs to. A later verdict on the name is a different one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Beside {
+pub(super) struct LookupVerdictKey {
     pub(super) name: EnsName,
     verdict: String,
     /// SHA-256 of the card in hex, if the verdict is trusted.
     pub(super) card: Option<String>,
 }
 
-impl Beside {
+impl LookupVerdictKey {
     /// The verdict of this answer, regardless of how its name was typed. `None` if it has no name in normal form.
-    pub(super) fn of(resolution: &Resolution) -> Option<Self> {
+    pub(super) fn of_resolution(resolution: &Resolution) -> Option<Self> {
         let found = resolution.verdict();
         let name = EnsName::parse(found.name.normalized.as_deref()?).ok()?;
-        let card = found.identity.as_ref().filter(|_| found.state == State::Trusted);
+        let card = found.identity.as_ref().filter(|_| found.state == TrustState::Trusted);
         let card = card.map(|agent| agent.card.sha256.clone());
-        let verdict = resolution.clone().asked_as(name.as_str()).verdict().id.clone();
+        let verdict = resolution.clone().with_input_name(name.as_str()).verdict().id.clone();
         Some(Self { name, verdict, card })
     }
 }
 
 /// Lookups in progress and recent results, keyed by their subject. Clones share both.
-pub(super) struct LookUps<A, V>(Arc<Inner<A, V>>);
+pub(super) struct LookupCache<A, V>(Arc<LookupCacheState<A, V>>);
 
-struct Inner<A, V> {
-    kept: Cache<(Beside, A), Arc<LookedUp<V>>>,
+struct LookupCacheState<A, V> {
+    kept: Cache<(LookupVerdictKey, A), Arc<LookupCacheEntry<V>>>,
     permits: Semaphore,
     ended: AtomicU64,
 }
 
 /// A cached result and its expiry.
-struct LookedUp<V> {
+struct LookupCacheEntry<V> {
     found: V,
     /// When the result expires for questions that arrive after its lookup.
     until: Timestamp,
@@ -86,54 +86,54 @@ struct LookedUp<V> {
     failures: u32,
 }
 
-impl<V: LookUpResult> LookedUp<V> {
+impl<V: LookupCacheValue> LookupCacheEntry<V> {
     /// Whether the result answers a question that arrived under `head` when `arrived` lookups had ended.
     fn answers(&self, arrived: u64, now: Timestamp, head: Option<HeadId>) -> bool {
-        let is_confirmed = head.is_some() && self.found.confirmed_at() == head;
+        let is_confirmed = head.is_some() && self.found.confirming_head() == head;
         arrived < self.ended || now < self.until || is_confirmed || clresolve_core::mutant!("claims-never-end")
     }
 }
 
-impl<A, V> Clone for LookUps<A, V> {
+impl<A, V> Clone for LookupCache<A, V> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<A, V> Default for LookUps<A, V>
+impl<A, V> Default for LookupCache<A, V>
 where
     A: Clone + Eq + Hash + Send + Sync + 'static,
-    V: LookUpResult,
+    V: LookupCacheValue,
 {
     fn default() -> Self {
         let (kept, permits) = (Cache::new(KEPT), Semaphore::new(MAX_LOOK_UPS));
-        Self(Arc::new(Inner { kept, permits, ended: AtomicU64::new(0) }))
+        Self(Arc::new(LookupCacheState { kept, permits, ended: AtomicU64::new(0) }))
     }
 }
 
-impl<A, V> LookUps<A, V>
+impl<A, V> LookupCache<A, V>
 where
     A: Clone + Eq + Hash + Send + Sync + 'static,
-    V: LookUpResult,
+    V: LookupCacheValue,
 {
     /// Returns the cached result, the result of the lookup in flight, or that of `look_up`. Each subject has at most
     /// one lookup in flight, which continues if its caller gives up.
-    pub(super) fn answer(
+    pub(super) fn get_or_look_up(
         &self,
-        beside: Beside,
+        beside: LookupVerdictKey,
         about: A,
         clock: &Arc<dyn Clock>,
         look_up: impl Future<Output = V> + Send + 'static,
     ) -> impl Future<Output = V> + Send {
-        self.answer_under(None, beside, about, clock, look_up.boxed())
+        self.get_or_look_up_under(None, beside, about, clock, look_up.boxed())
     }
 
-    /// Like [`LookUps::answer`]. Also returns a result that `head`, the newest one, confirms. `look_up` is boxed, so that
-    /// the futures of questions are small.
-    pub(super) async fn answer_under(
+    /// Like [`LookupCache::get_or_look_up`]. Also returns a result that `head`, the newest one, confirms. `look_up` is
+    /// boxed, so that the futures of questions are small.
+    pub(super) async fn get_or_look_up_under(
         &self,
         head: Option<HeadId>,
-        beside: Beside,
+        beside: LookupVerdictKey,
         about: A,
         clock: &Arc<dyn Clock>,
         look_up: BoxFuture<'static, V>,
@@ -144,8 +144,8 @@ where
         }
         let (this, clock) = (Arc::clone(&self.0), Arc::clone(clock));
         let task = cpu_share::spawn(async move {
-            let kept_or_found = async |known: Option<Entry<_, Arc<LookedUp<V>>>>| {
-                this.kept_or_found(known.map(Entry::into_value), arrived, head, &*clock, look_up).await
+            let kept_or_found = async |known: Option<Entry<_, Arc<LookupCacheEntry<V>>>>| {
+                this.find_or_look_up(known.map(Entry::into_value), arrived, head, &*clock, look_up).await
             };
             this.kept.entry(key).and_upsert_with(kept_or_found).await.into_value()
         });
@@ -153,15 +153,15 @@ where
     }
 }
 
-impl<A, V: LookUpResult> Inner<A, V> {
-    async fn kept_or_found(
+impl<A, V: LookupCacheValue> LookupCacheState<A, V> {
+    async fn find_or_look_up(
         &self,
-        known: Option<Arc<LookedUp<V>>>,
+        known: Option<Arc<LookupCacheEntry<V>>>,
         arrived: u64,
         head: Option<HeadId>,
         clock: &dyn Clock,
         look_up: BoxFuture<'static, V>,
-    ) -> Arc<LookedUp<V>> {
+    ) -> Arc<LookupCacheEntry<V>> {
         let now = clock.now();
         let failures = match known {
             Some(kept) if kept.answers(arrived, now, head) => return kept,
@@ -171,23 +171,25 @@ impl<A, V: LookUpResult> Inner<A, V> {
         let permit = self.permits.try_acquire();
         if permit.is_err() && !clresolve_core::mutant!("look-ups-without-places") {
             let found = V::undecided("too many lookups are in progress");
-            return Arc::new(LookedUp { found, until: now, ended: arrived, failures });
+            return Arc::new(LookupCacheEntry { found, until: now, ended: arrived, failures });
         }
         let found = look_up.await;
         let ended = self.ended.fetch_add(1, Ordering::SeqCst) + 1;
-        let (until, failures) = match found.state() {
-            State::Trusted if V::IS_FINAL => (after(now, State::Trusted, 0), 0),
-            State::Trusted => (now, 0),
-            State::Untrusted => (after(clock.now(), State::Untrusted, 0), 0),
-            State::Indeterminate => (after(clock.now(), State::Indeterminate, failures), failures + 1),
+        let (until, failures) = match found.lifetime_state() {
+            TrustState::Trusted if V::IS_FINAL => (result_expiry(now, TrustState::Trusted, 0), 0),
+            TrustState::Trusted => (now, 0),
+            TrustState::Untrusted => (result_expiry(clock.now(), TrustState::Untrusted, 0), 0),
+            TrustState::Indeterminate => {
+                (result_expiry(clock.now(), TrustState::Indeterminate, failures), failures + 1)
+            }
         };
-        Arc::new(LookedUp { found, until, ended, failures })
+        Arc::new(LookupCacheEntry { found, until, ended, failures })
     }
 }
 
 /// When a result expires that was obtained at `now` and has the lifetime of this state. Returns `now` if the time would
 /// overflow.
-pub(super) fn after(now: Timestamp, state: State, failures: u32) -> Timestamp {
+pub(super) fn result_expiry(now: Timestamp, state: TrustState, failures: u32) -> Timestamp {
     let fresh = SignedDuration::try_from(fresh_for(state, failures));
     fresh.ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now)
 }
@@ -205,17 +207,17 @@ mod tests {
 
     /// A result with the state that determines its lifetime.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    struct Answer<const FINAL: bool>(State, String);
+    struct Answer<const FINAL: bool>(TrustState, String);
 
-    impl<const FINAL: bool> LookUpResult for Answer<FINAL> {
+    impl<const FINAL: bool> LookupCacheValue for Answer<FINAL> {
         const IS_FINAL: bool = FINAL;
 
-        fn state(&self) -> State {
+        fn lifetime_state(&self) -> TrustState {
             self.0
         }
 
         fn undecided(cause: &str) -> Self {
-            Self(State::Indeterminate, cause.to_owned())
+            Self(TrustState::Indeterminate, cause.to_owned())
         }
     }
 
@@ -234,22 +236,22 @@ mod tests {
         }
     }
 
-    fn beside(verdict: &str) -> Beside {
-        Beside { name: EnsName::parse("a.eth").expect("a name"), verdict: verdict.to_owned(), card: None }
+    fn beside(verdict: &str) -> LookupVerdictKey {
+        LookupVerdictKey { name: EnsName::parse("a.eth").expect("a name"), verdict: verdict.to_owned(), card: None }
     }
 
     /// A clock, and a question that returns how many lookups were made for it.
-    fn stage<const FINAL: bool>() -> (Arc<Stopped>, impl AsyncFn(&str, State) -> u32) {
+    fn stage<const FINAL: bool>() -> (Arc<Stopped>, impl AsyncFn(&str, TrustState) -> u32) {
         let clock = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
-        let (look_ups, made) = (LookUps::<(), Answer<FINAL>>::default(), Arc::new(AtomicU32::new(0)));
+        let (look_ups, made) = (LookupCache::<(), Answer<FINAL>>::default(), Arc::new(AtomicU32::new(0)));
         let reads = Arc::clone(&clock);
-        let ask = async move |verdict: &str, state: State| {
+        let ask = async move |verdict: &str, state: TrustState| {
             let (clock, counts) = (Arc::clone(&reads) as Arc<dyn Clock>, Arc::clone(&made));
             let found = async move {
                 counts.fetch_add(1, Ordering::Relaxed);
                 Answer(state, String::new())
             };
-            look_ups.answer(beside(verdict), (), &clock, found).await;
+            look_ups.get_or_look_up(beside(verdict), (), &clock, found).await;
             made.load(Ordering::Relaxed)
         };
         (clock, ask)
@@ -258,21 +260,21 @@ mod tests {
     #[tokio::test]
     async fn final_result_is_kept_for_its_verdict_alone() {
         let (_, ask) = stage::<true>();
-        assert_eq!((ask("1", State::Trusted).await, ask("1", State::Trusted).await), (1, 1));
-        assert_eq!(ask("2", State::Trusted).await, 2);
+        assert_eq!((ask("1", TrustState::Trusted).await, ask("1", TrustState::Trusted).await), (1, 1));
+        assert_eq!(ask("2", TrustState::Trusted).await, 2);
     }
 
     #[tokio::test]
     async fn positive_result_is_read_again_by_each_later_question() {
         let (_, ask) = stage::<false>();
         for count in 1..4 {
-            assert_eq!(ask("1", State::Trusted).await, count);
+            assert_eq!(ask("1", TrustState::Trusted).await, count);
         }
     }
 
     #[tokio::test]
     async fn final_results_and_absences_are_kept_as_long_as_a_verdict() {
-        for state in [State::Trusted, State::Untrusted] {
+        for state in [TrustState::Trusted, TrustState::Untrusted] {
             let (clock, ask) = stage::<true>();
             let seconds = i64::try_from(fresh_for(state, 0).as_secs()).expect("minutes");
             ask("1", state).await;
@@ -286,7 +288,7 @@ mod tests {
     #[tokio::test]
     async fn questions_that_arrive_during_a_lookup_share_it() {
         let clock: Arc<dyn Clock> = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
-        let look_ups = LookUps::<(), Answer<false>>::default();
+        let look_ups = LookupCache::<(), Answer<false>>::default();
         let (made, proceed) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
         let ask = |_| {
             let (made, proceed) = (Arc::clone(&made), Arc::clone(&proceed));
@@ -294,9 +296,9 @@ mod tests {
                 if made.fetch_add(1, Ordering::Relaxed) == 0 {
                     proceed.notified().await;
                 }
-                Answer(State::Trusted, String::new())
+                Answer(TrustState::Trusted, String::new())
             };
-            look_ups.answer(beside("1"), (), &clock, found)
+            look_ups.get_or_look_up(beside("1"), (), &clock, found)
         };
         // All questions arrive before the lookup continues.
         tokio::join!(join_all((0..5).map(ask)), async { proceed.notify_one() });
@@ -308,7 +310,7 @@ mod tests {
         let (clock, ask) = stage::<false>();
         let mut last = 0;
         for _ in 0..120 {
-            last = ask("1", State::Indeterminate).await;
+            last = ask("1", TrustState::Indeterminate).await;
             clock.add(1);
         }
         assert_eq!(last, 7, "after 0, 1, 3, 7, 15, 31 and 63 s");
@@ -318,14 +320,14 @@ mod tests {
     #[tokio::test]
     async fn look_ups_at_the_same_time_are_bounded() {
         let clock: Arc<dyn Clock> = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
-        let look_ups = LookUps::<usize, Answer<false>>::default();
-        let begun = (0..MAX_LOOK_UPS).map(|subject| look_ups.answer(beside("1"), subject, &clock, pending()));
+        let look_ups = LookupCache::<usize, Answer<false>>::default();
+        let begun = (0..MAX_LOOK_UPS).map(|subject| look_ups.get_or_look_up(beside("1"), subject, &clock, pending()));
         let one_more = async {
             while look_ups.0.permits.available_permits() > 0 {
                 tokio::task::yield_now().await;
             }
-            let found = ready(Answer(State::Trusted, String::new()));
-            look_ups.answer(beside("1"), MAX_LOOK_UPS, &clock, found).await
+            let found = ready(Answer(TrustState::Trusted, String::new()));
+            look_ups.get_or_look_up(beside("1"), MAX_LOOK_UPS, &clock, found).await
         };
         tokio::select! {
             _ = futures_util::future::join_all(begun) => panic!("none ends"),

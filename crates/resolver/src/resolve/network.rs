@@ -1,121 +1,146 @@
-//! [`Content`] from the network: cards through the egress guard, CIDs through trustless gateways.
+//! [`ContentFetcher`] from the network: cards through the egress guard, CIDs through trustless gateways.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve_egress::{Call, ForeignUrl, deadline_in};
-use clresolve_ipfs::{Budget, ContentId, ContentPath, WalkedBlocks};
-use clresolve_payment::terms::{MAX_TERMS_BYTES, Reply as SellerReply};
-use clresolve_verdict::evidence::{IpfsOutcome, ProvenBy, Source};
+use clresolve_egress::{EgressRequest, UntrustedUrl, deadline_in};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget, VerifiedBlocks};
+use clresolve_payment::terms::{MAX_TERMS_BYTES, SellerHttpReply as SellerReply};
+use clresolve_verdict::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome};
 
-use super::content::{Content, Retrieved};
+use super::content::{ContentFetcher, IpfsPathResult};
 use crate::clock::Clock;
-use crate::fetch::https::{self, Body, FetchLimits};
-use crate::fetch::ipfs::{IpfsClient, Retrieval, Want};
-use crate::fetch::{Egress, FetchError, Forbidden};
-use crate::telemetry::{self, Upstream};
+use crate::fetch::https::{self, FetchLimits, FetchedDocument};
+use crate::fetch::ipfs::{IpfsClient, IpfsRetrieval, IpfsRetrievalRequest};
+use crate::fetch::{Egress, FetchError, ForbiddenUrlError};
+use crate::telemetry::{self, UpstreamKind};
 
-pub(super) struct Network {
+pub(super) struct NetworkContentFetcher {
     pub(super) egress: Egress,
     pub(super) ipfs: IpfsClient,
     /// The resolver's clock, which determines which gateways are resting.
     pub(super) clock: Arc<dyn Clock>,
 }
 
-impl Network {
-    async fn fetched(&self, kind: Upstream, url: &str, limits: FetchLimits) -> Result<Body, FetchError> {
+impl NetworkContentFetcher {
+    async fn fetch_from_upstream(
+        &self,
+        kind: UpstreamKind,
+        url: &str,
+        limits: FetchLimits,
+    ) -> Result<FetchedDocument, FetchError> {
         let document = https::get(&self.egress, url, limits).await;
         let outcome = document.as_ref().map_or_else(Into::into, |_| telemetry::RequestOutcome::Ok);
-        telemetry::upstream(kind, telemetry::FOREIGN, outcome);
+        telemetry::count_request(kind, telemetry::FOREIGN, outcome);
         document
     }
 
-    async fn answer(&self, url: &str, body: Option<Bytes>, limit: Duration) -> Result<SellerReply, FetchError> {
-        let forbidden = |why| Forbidden { hop: 0, target: "the URL".to_owned(), why };
-        let url = ForeignUrl::parse(url, https::URL_LIMIT).map_err(forbidden)?;
+    async fn request_seller(&self, url: &str, body: Option<Bytes>, limit: Duration) -> Result<SellerReply, FetchError> {
+        let forbidden = |why| ForbiddenUrlError { hop: 0, target: "the URL".to_owned(), why };
+        let url = UntrustedUrl::parse(url, https::URL_LIMIT).map_err(forbidden)?;
         let call = match body {
-            Some(body) => Call::post_json(body),
-            None => Call::get("application/json"),
+            Some(body) => EgressRequest::post_json(body),
+            None => EgressRequest::get("application/json"),
         };
         // Plain http reaches only origins that the operator named.
         let reply = match url.as_url().scheme() {
-            "http" => self.egress.plain(&url, call, deadline_in(limit)).await?,
-            _ => self.egress.foreign(&url, call, deadline_in(limit)).await?,
+            "http" => self.egress.send_plain_http(&url, call, deadline_in(limit)).await?,
+            _ => self.egress.send_untrusted(&url, call, deadline_in(limit)).await?,
         };
         let (status, headers) = (reply.status(), reply.headers());
-        let body = reply.beginning(MAX_TERMS_BYTES + 1).await?;
+        let body = reply.read_beginning(MAX_TERMS_BYTES + 1).await?;
         Ok(SellerReply { status, headers, body })
     }
 }
 
 #[async_trait]
-impl Content for Network {
-    async fn card(&self, url: &str, limit: Duration) -> Source {
-        source(self.fetched(Upstream::Card, url, FetchLimits { total: limit, ..FetchLimits::card() }).await)
+impl ContentFetcher for NetworkContentFetcher {
+    async fn fetch_card(&self, url: &str, limit: Duration) -> HttpsOutcome {
+        source(
+            self.fetch_from_upstream(UpstreamKind::Card, url, FetchLimits { total: limit, ..FetchLimits::for_card() })
+                .await,
+        )
     }
 
-    async fn key_set(&self, url: &str, limit: Duration) -> Source {
-        source(self.fetched(Upstream::Keys, url, FetchLimits { total: limit, ..FetchLimits::keys() }).await)
+    async fn fetch_key_set(&self, url: &str, limit: Duration) -> HttpsOutcome {
+        source(
+            self.fetch_from_upstream(UpstreamKind::Keys, url, FetchLimits { total: limit, ..FetchLimits::for_keys() })
+                .await,
+        )
     }
 
-    async fn walk(
+    async fn walk_ipfs_path(
         &self,
         cid: &ContentId,
         path: &ContentPath,
         known: &[Bytes],
-        budget: Budget,
+        budget: DagWalkBudget,
         limit: Duration,
-    ) -> Retrieved {
-        let want = Want { cid: *cid, path, known, budget, total: limit };
+    ) -> IpfsPathResult {
+        let want = IpfsRetrievalRequest { cid: *cid, path, known, budget, total: limit };
         let retrieval = self.ipfs.retrieve(&want, self.clock.now()).await;
         let liars = retrieval.liars.iter().map(|(gateway, cid)| (gateway.clone(), cid.to_string())).collect();
-        let (walked, blocks) = walked(retrieval);
-        Retrieved { walked, liars, blocks }
+        let (walked, blocks) = outcome_of_retrieval(retrieval);
+        IpfsPathResult { walked, liars, blocks }
     }
 
-    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
-        let served = self.fetched(Upstream::Schema, url, FetchLimits { total: limit, ..FetchLimits::card() }).await;
+    async fn fetch_schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
+        let served = self
+            .fetch_from_upstream(UpstreamKind::Schema, url, FetchLimits { total: limit, ..FetchLimits::for_card() })
+            .await;
         served.map(|body| body.bytes)
     }
 
-    async fn unpaid(&self, url: &str, body: Option<Bytes>, limit: Duration) -> Result<SellerReply, FetchError> {
-        let reply = self.answer(url, body, limit).await;
+    async fn send_unpaid_request(
+        &self,
+        url: &str,
+        body: Option<Bytes>,
+        limit: Duration,
+    ) -> Result<SellerReply, FetchError> {
+        let reply = self.request_seller(url, body, limit).await;
         let outcome = reply.as_ref().map_or_else(Into::into, |_| telemetry::RequestOutcome::Ok);
-        telemetry::upstream(Upstream::Seller, telemetry::FOREIGN, outcome);
+        telemetry::count_request(UpstreamKind::Seller, telemetry::FOREIGN, outcome);
         reply
     }
 
-    async fn document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
-        self.fetched(Upstream::Card, url, FetchLimits { total: limit, ..FetchLimits::card() }).await
+    async fn fetch_document(&self, url: &str, limit: Duration) -> Result<FetchedDocument, FetchError> {
+        self.fetch_from_upstream(UpstreamKind::Card, url, FetchLimits { total: limit, ..FetchLimits::for_card() }).await
     }
 
-    async fn plain_document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
-        self.fetched(Upstream::Card, url, FetchLimits { total: limit, plain: true, ..FetchLimits::card() }).await
+    async fn fetch_plain_http_document(&self, url: &str, limit: Duration) -> Result<FetchedDocument, FetchError> {
+        self.fetch_from_upstream(
+            UpstreamKind::Card,
+            url,
+            FetchLimits { total: limit, plain: true, ..FetchLimits::for_card() },
+        )
+        .await
     }
 
-    async fn registry(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
-        let served = self.fetched(Upstream::Card, url, FetchLimits { total: limit, ..FetchLimits::registry() }).await;
+    async fn fetch_registry_manifest(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
+        let served = self
+            .fetch_from_upstream(UpstreamKind::Card, url, FetchLimits { total: limit, ..FetchLimits::for_registry() })
+            .await;
         served.map(|body| body.bytes)
     }
 
-    fn rest(&self, past: Duration) -> Option<Duration> {
-        self.ipfs.rest(self.clock.now(), past)
+    fn gateway_pause(&self, past: Duration) -> Option<Duration> {
+        self.ipfs.gateway_pause(self.clock.now(), past)
     }
 }
 
-fn source(document: Result<Body, FetchError>) -> Source {
+fn source(document: Result<FetchedDocument, FetchError>) -> HttpsOutcome {
     match document {
-        Ok(body) => Source::Body { bytes: body.bytes, url: body.final_url.to_string() },
-        Err(FetchError::Forbidden(forbidden)) => Source::Forbidden(forbidden.into()),
-        Err(FetchError::Oversize { limit }) => Source::Oversize(limit as u64),
-        Err(FetchError::Unavailable(cause)) => Source::Unavailable(cause.into()),
+        Ok(body) => HttpsOutcome::Body { bytes: body.bytes, url: body.final_url.to_string() },
+        Err(FetchError::Forbidden(forbidden)) => HttpsOutcome::Forbidden(forbidden.into()),
+        Err(FetchError::Oversize { limit }) => HttpsOutcome::Oversize(limit as u64),
+        Err(FetchError::Unavailable(cause)) => HttpsOutcome::Unavailable(cause.into()),
     }
 }
 
-fn walked(retrieval: Retrieval) -> (IpfsOutcome, WalkedBlocks) {
-    let by = if retrieval.requests > 0 { ProvenBy::Gateway } else { ProvenBy::BytesInHand };
+fn outcome_of_retrieval(retrieval: IpfsRetrieval) -> (IpfsOutcome, VerifiedBlocks) {
+    let by = if retrieval.requests > 0 { ContentProofSource::Gateway } else { ContentProofSource::BytesInHand };
     let causes = retrieval.failures.into_iter().map(|(gateway, fault)| (gateway, fault.to_string()));
-    (IpfsOutcome::of(retrieval.ended, by, causes.collect()), retrieval.blocks)
+    (IpfsOutcome::from_walk(retrieval.ended, by, causes.collect()), retrieval.blocks)
 }

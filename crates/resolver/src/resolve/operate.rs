@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_ipfs::ContentId;
 use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Resolver;
-use crate::cache::{Held, PoolSize, PoolSizes};
+use crate::cache::{CachePoolSize, CachedVerdictDocument, VerdictPoolSizes};
 
 /// What to drop from the caches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Flush {
+pub enum CacheFlushScope {
     /// Everything, including all proven content.
     All,
     /// All entries of a name, including a resolution in progress.
     Name(EnsName),
     /// All entries of each name with a cached verdict of this state.
-    State(State),
+    State(TrustState),
     /// All entries of each name with this value of `cl.owner`.
     Owner(String),
     /// All entries of each name whose card has this CID, and the content proven for it.
@@ -29,7 +29,7 @@ pub enum Flush {
 
 /// The number of dropped entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flushed {
+pub struct CacheFlushResultDocument {
     /// Number of names that must be resolved again.
     pub names: usize,
 }
@@ -38,13 +38,13 @@ pub struct Flushed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CacheSizes {
     #[serde(flatten)]
-    verdicts: PoolSizes,
-    content: PoolSize,
+    verdicts: VerdictPoolSizes,
+    content: CachePoolSize,
 }
 
 /// The newest head of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct HeadStatus {
+pub struct ChainHeadStatus {
     /// Its height.
     pub number: u64,
     /// When enough endpoints last reported it.
@@ -53,22 +53,22 @@ pub struct HeadStatus {
 
 impl Resolver {
     /// Drops the selected entries. The next question about each name starts a resolution.
-    pub async fn flush(&self, what: &Flush) -> Flushed {
+    pub async fn flush(&self, what: &CacheFlushScope) -> CacheFlushResultDocument {
         let cache = &self.0.cached.cache;
         let proven = &self.0.walker.sources.proven;
         match what {
-            Flush::All => proven.clear(),
-            Flush::Cid(cid) => proven.remove(cid).await,
-            Flush::Name(_) | Flush::State(_) | Flush::Owner(_) => {}
+            CacheFlushScope::All => proven.clear(),
+            CacheFlushScope::Cid(cid) => proven.remove(cid).await,
+            CacheFlushScope::Name(_) | CacheFlushScope::State(_) | CacheFlushScope::Owner(_) => {}
         }
         let names = match what {
-            Flush::All => &cache.names(|_| true) | &cache.under_way(),
-            Flush::Name(name) => BTreeSet::from([name.clone()]),
-            what => cache.names(|verdict| what.fits(verdict)),
+            CacheFlushScope::All => &cache.names(|_| true) | &cache.names_in_progress(),
+            CacheFlushScope::Name(name) => BTreeSet::from([name.clone()]),
+            what => cache.names(|verdict| what.selects_verdict(verdict)),
         };
         self.0.cached.evict(&names);
         cache.remove(&names).await;
-        Flushed { names: names.len() }
+        CacheFlushResultDocument { names: names.len() }
     }
 
     /// The sizes of the caches.
@@ -78,19 +78,19 @@ impl Resolver {
     }
 
     /// Every cached verdict on `name`.
-    pub fn held_about(&self, name: &EnsName) -> Vec<Held> {
-        self.0.cached.cache.held_about(name, self.now())
+    pub fn cached_verdicts_about(&self, name: &EnsName) -> Vec<CachedVerdictDocument> {
+        self.0.cached.cache.cached_verdicts_about(name, self.now())
     }
 
     /// The newest head of the chain. `None` before the first question that requires one.
-    pub fn head(&self) -> Option<HeadStatus> {
-        let seen = self.0.cached.cache.heads.newest()?;
-        Some(HeadStatus { number: seen.head.block.number, reported_at: seen.head.reported_at })
+    pub fn head(&self) -> Option<ChainHeadStatus> {
+        let seen = self.0.cached.cache.heads.newest_head()?;
+        Some(ChainHeadStatus { number: seen.head.block.number, reported_at: seen.head.reported_at })
     }
 }
 
-impl Flush {
-    fn fits(&self, verdict: &Verdict) -> bool {
+impl CacheFlushScope {
+    fn selects_verdict(&self, verdict: &Verdict) -> bool {
         let identity = verdict.identity.as_ref();
         match self {
             Self::All => true,

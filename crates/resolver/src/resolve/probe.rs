@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use clresolve_core::fetch::FetchError;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::state::State;
-use clresolve_payment::Decision;
-use clresolve_payment::check::CheckRequest;
-use clresolve_payment::request::{DecisionRequest, Demand};
-use clresolve_payment::terms::{Reply, Terms, Version};
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::state::TrustState;
+use clresolve_payment::PaymentDecision;
+use clresolve_payment::check::SellerCheckRequest;
+use clresolve_payment::request::{PaymentDecisionRequest, PaymentDemand};
+use clresolve_payment::terms::{PaymentTerms, SellerHttpReply, X402Version};
 use clresolve_verdict::trust::Resolution;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use super::seller_url::SellerUrl;
 
 /// A query to a seller.
 #[derive(Clone, Debug)]
-pub struct Probe {
+pub struct SellerProbe {
     /// The agent's name, as typed.
     pub name: String,
     /// The verb to be paid for.
@@ -25,12 +25,12 @@ pub struct Probe {
     /// The body to POST. `None` sends a GET.
     pub body: Option<&'static str>,
     /// Which sellers may be queried.
-    pub sellers: Sellers,
+    pub sellers: SellerProbeScope,
 }
 
 /// Which sellers may be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sellers {
+pub enum SellerProbeScope {
     /// Sellers of agents that the gate admits.
     OfAllowedAgents,
     /// Sellers of all agents.
@@ -43,77 +43,77 @@ pub const EMPTY: &str = "{}";
 impl Resolver {
     /// Queries an agent's route and returns the response as a decision request. A seller is not queried if that is not
     /// permitted or if its URL is unknown.
-    pub async fn probe(&self, resolution: &Resolution, probe: &Probe) -> DecisionRequest {
-        let Probe { name, verb, body, sellers } = probe;
+    pub async fn probe(&self, resolution: &Resolution, probe: &SellerProbe) -> PaymentDecisionRequest {
+        let SellerProbe { name, verb, body, sellers } = probe;
         let unasked = |reason: Box<Reason>| {
-            let question = DecisionRequest::about_reply(name, verb, "", Reply::default());
-            DecisionRequest { url: None, demand: Demand::Unasked(reason), ..question }
+            let question = PaymentDecisionRequest::about_reply(name, verb, "", SellerHttpReply::default());
+            PaymentDecisionRequest { url: None, demand: PaymentDemand::Unasked(reason), ..question }
         };
-        let resolution = &self.confirmed(resolution.clone()).await;
+        let resolution = &self.confirm_for_gate(resolution.clone()).await;
         let policy = self.0.walker.config.gate.policy();
-        if *sellers == Sellers::OfAllowedAgents && policy.objection(resolution, Some(verb), None).is_some() {
-            return unasked(Box::new(refused(resolution.verdict().state)));
+        if *sellers == SellerProbeScope::OfAllowedAgents && policy.objection(resolution, Some(verb), None).is_some() {
+            return unasked(Box::new(gate_denied_reason(resolution.verdict().state)));
         }
         let route = match self.route(resolution, Some(verb)) {
             Ok(route) => route,
             Err(reason) => return unasked(reason),
         };
         let url = route.url().as_str();
-        match self.unpaid(url, *body).await {
-            Ok(reply) => DecisionRequest::about_reply(name, verb, url, reply),
-            Err(error) => unasked(silent(&error)),
+        match self.send_unpaid_request(url, *body).await {
+            Ok(reply) => PaymentDecisionRequest::about_reply(name, verb, url, reply),
+            Err(error) => unasked(silent_seller_reason(&error)),
         }
     }
 
-    /// Queries the seller at `url` and returns the response as a request for [`Resolver::check`]: a POST of `body` if
-    /// there is one, otherwise a GET. A redirect is not followed; it is a response without payment terms.
-    pub async fn ask_seller(&self, url: &SellerUrl, body: Option<Bytes>) -> CheckRequest {
-        match self.unpaid(url.as_str(), body).await {
-            Ok(reply) => CheckRequest::about_reply(url.as_str(), reply),
+    /// Queries the seller at `url` and returns the response as a request for [`Resolver::check_seller`]: a POST of
+    /// `body` if there is one, otherwise a GET. A redirect is not followed; it is a response without payment terms.
+    pub async fn ask_seller(&self, url: &SellerUrl, body: Option<Bytes>) -> SellerCheckRequest {
+        match self.send_unpaid_request(url.as_str(), body).await {
+            Ok(reply) => SellerCheckRequest::about_reply(url.as_str(), reply),
             Err(error) => {
-                let question = CheckRequest::about_reply(url.as_str(), Reply::default());
-                CheckRequest { demand: Demand::Unasked(silent(&error)), ..question }
+                let question = SellerCheckRequest::about_reply(url.as_str(), SellerHttpReply::default());
+                SellerCheckRequest { demand: PaymentDemand::Unasked(silent_seller_reason(&error)), ..question }
             }
         }
     }
 }
 
 /// Why there is no response of the seller.
-fn silent(error: &FetchError) -> Box<Reason> {
-    let reason = Reason::new(Code::InvokeNoRoute).message("The seller cannot be asked.");
+fn silent_seller_reason(error: &FetchError) -> Box<Reason> {
+    let reason = Reason::new(ReasonCode::InvokeNoRoute).message("The seller cannot be asked.");
     Box::new(reason.observed(error.to_string()))
 }
 
 /// Why the seller of an agent is not queried that the gate denies. The gate's objection is reported separately.
-fn refused(state: State) -> Reason {
+fn gate_denied_reason(state: TrustState) -> Reason {
     match state {
-        State::Untrusted => Reason::new(Code::InvokeRefusedUntrusted),
-        State::Trusted | State::Indeterminate => {
-            Reason::new(Code::InvokeNoRoute).message("The seller is not asked, since the gate denies this call.")
+        TrustState::Untrusted => Reason::new(ReasonCode::InvokeRefusedUntrusted),
+        TrustState::Trusted | TrustState::Indeterminate => {
+            Reason::new(ReasonCode::InvokeNoRoute).message("The seller is not asked, since the gate denies this call.")
         }
     }
 }
 
 /// The probe's answer as a document.
 #[derive(Serialize)]
-pub struct ProbeAnswer<'a> {
+pub struct SellerProbeDocument<'a> {
     /// The terms, if the seller's response contains parsable terms.
     terms: Option<Value>,
-    decision: &'a Decision,
+    decision: &'a PaymentDecision,
 }
 
-impl<'a> ProbeAnswer<'a> {
+impl<'a> SellerProbeDocument<'a> {
     /// The answer that was decided from `terms`; `None` if the seller's reply has none.
-    pub fn new(terms: Option<&Terms>, decision: &'a Decision) -> Self {
-        Self { terms: terms.map(written), decision }
+    pub fn new(terms: Option<&PaymentTerms>, decision: &'a PaymentDecision) -> Self {
+        Self { terms: terms.map(terms_to_value), decision }
     }
 }
 
 /// The terms in a form that can be decided on again. Members without use are omitted.
-fn written(terms: &Terms) -> Value {
+fn terms_to_value(terms: &PaymentTerms) -> Value {
     let entries: Vec<_> = terms.entries.iter().map(|entry| &entry.json).collect();
     let mut written = json!({"x402Version": terms.version.number(), "accepts": entries});
-    if terms.version == Version::V2 {
+    if terms.version == X402Version::V2 {
         written["resource"] = terms.resource.clone().into();
         written["extensions"] = Value::Object(terms.extensions.clone());
     }

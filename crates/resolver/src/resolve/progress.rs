@@ -3,12 +3,12 @@
 use std::future::Future;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::Step;
-use clresolve_verdict::verdict::Status;
+use clresolve_core::reason::ResolutionStep;
+use clresolve_verdict::verdict::StepStatus;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, channel};
 
-use super::spans::RunSpans;
+use super::spans::ResolutionSpanRecorder;
 
 /// Number of events that a slow subscriber may lag behind: a dozen for each of a busy daemon's 32 resolutions. It
 /// misses older events, but the verdict contains their information.
@@ -16,91 +16,95 @@ const KEPT: usize = 512;
 
 /// The channel for progress events. Without a subscriber no events are sent.
 #[derive(Clone)]
-pub(super) struct Progress(Sender<News>);
+pub(super) struct StepEventChannel(Sender<NameStepEvent>);
 
 /// The start or end of a step in the resolution of a name.
 #[derive(Clone)]
-struct News {
+struct NameStepEvent {
     name: EnsName,
-    seen: StepSeen,
+    seen: StepEvent,
 }
 
 /// A progress event of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepSeen {
+pub struct StepEvent {
     /// The step.
-    pub step: Step,
+    pub step: ResolutionStep,
     /// What happened in the step.
-    pub moment: Moment,
+    pub moment: StepTransition,
 }
 
 /// What happened in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum StepTransition {
     /// The step started.
     Began,
     /// The step ended, with the status that its own evidence implies, if any. The rules may make it worse, but never
     /// better.
-    Ended(Option<Status>),
+    Ended(Option<StepStatus>),
 }
 
-impl Progress {
+impl StepEventChannel {
     pub(super) fn new() -> Self {
         Self(channel(KEPT).0)
     }
 
     /// A handle for the events of one resolution of `name`.
-    pub(super) const fn of<'a>(&'a self, name: &'a EnsName, spans: &'a RunSpans) -> NameProgress<'a> {
-        NameProgress { progress: self, name, spans }
+    pub(super) const fn for_name<'a>(
+        &'a self,
+        name: &'a EnsName,
+        spans: &'a ResolutionSpanRecorder,
+    ) -> NameStepEventSender<'a> {
+        NameStepEventSender { progress: self, name, spans }
     }
 
     /// Subscribes to the resolutions of `name`.
-    pub(super) fn watch(&self, name: EnsName) -> Watch {
-        Watch { name, news: self.0.subscribe() }
+    pub(super) fn watch(&self, name: EnsName) -> StepEventSubscription {
+        StepEventSubscription { name, news: self.0.subscribe() }
     }
 }
 
 /// Sends the events of one resolution of a name.
 #[derive(Clone, Copy)]
-pub(super) struct NameProgress<'a> {
-    progress: &'a Progress,
+pub(super) struct NameStepEventSender<'a> {
+    progress: &'a StepEventChannel,
     name: &'a EnsName,
-    spans: &'a RunSpans,
+    spans: &'a ResolutionSpanRecorder,
 }
 
-impl NameProgress<'_> {
-    /// Runs the work of a step. Sends an event when it starts, and one when it ends with the status that `status` derives
-    /// from its evidence.
-    pub(super) async fn during<T>(
+impl NameStepEventSender<'_> {
+    /// Runs the work of a step. Sends an event when it starts, and one when it ends with the status that `status`
+    /// derives from its evidence.
+    pub(super) async fn run_step<T>(
         self,
-        step: Step,
+        step: ResolutionStep,
         work: impl Future<Output = T>,
-        status: impl FnOnce(&T) -> Option<Status>,
+        status: impl FnOnce(&T) -> Option<StepStatus>,
     ) -> T {
-        self.tell(StepSeen { step, moment: Moment::Began });
-        let done = self.spans.during(step, work).await;
-        self.tell(StepSeen { step, moment: Moment::Ended(status(&done)) });
+        self.send_event(StepEvent { step, moment: StepTransition::Began });
+        let done = self.spans.record_step(step, work).await;
+        self.send_event(StepEvent { step, moment: StepTransition::Ended(status(&done)) });
         done
     }
 
-    fn tell(self, seen: StepSeen) {
-        let Progress(watchers) = self.progress;
+    fn send_event(self, seen: StepEvent) {
+        let StepEventChannel(watchers) = self.progress;
         if watchers.receiver_count() > 0 {
             // The last subscriber may have disconnected in the meantime.
-            let _ = watchers.send(News { name: self.name.clone(), seen });
+            let _ = watchers.send(NameStepEvent { name: self.name.clone(), seen });
         }
     }
 }
 
 /// A subscription to the steps of resolutions of one name.
-pub struct Watch {
+pub struct StepEventSubscription {
     name: EnsName,
-    news: Receiver<News>,
+    news: Receiver<NameStepEvent>,
 }
 
-impl Watch {
+impl StepEventSubscription {
     /// The next event. `None` when no further resolution can start.
-    pub async fn next(&mut self) -> Option<StepSeen> {
+    pub async fn next(&mut self) -> Option<StepEvent> {
         loop {
             match self.news.recv().await {
                 Ok(news) if news.name == self.name => return Some(news.seen),
@@ -121,26 +125,41 @@ mod tests {
 
     #[tokio::test]
     async fn a_watcher_sees_the_steps_of_its_name_alone() {
-        let progress = Progress::new();
+        let progress = StepEventChannel::new();
         let (ours, theirs) = (name("a.eth"), name("b.eth"));
-        progress.of(&ours, &RunSpans::none()).during(Step::Name, async {}, |()| None).await;
+        progress
+            .for_name(&ours, &ResolutionSpanRecorder::none())
+            .run_step(ResolutionStep::Name, async {}, |()| None)
+            .await;
         let mut watch = progress.watch(ours.clone());
-        progress.of(&theirs, &RunSpans::none()).during(Step::Records, async {}, |()| None).await;
-        let status = |five: &i32| (*five == 5).then_some(Status::Pass);
-        assert_eq!(progress.of(&ours, &RunSpans::none()).during(Step::Records, async { 5 }, status).await, 5);
+        progress
+            .for_name(&theirs, &ResolutionSpanRecorder::none())
+            .run_step(ResolutionStep::Records, async {}, |()| None)
+            .await;
+        let status = |five: &i32| (*five == 5).then_some(StepStatus::Pass);
+        assert_eq!(
+            progress
+                .for_name(&ours, &ResolutionSpanRecorder::none())
+                .run_step(ResolutionStep::Records, async { 5 }, status)
+                .await,
+            5
+        );
         drop(progress);
-        let seen = |moment| Some(StepSeen { step: Step::Records, moment });
-        let (began, ended) = (seen(Moment::Began), seen(Moment::Ended(Some(Status::Pass))));
+        let seen = |moment| Some(StepEvent { step: ResolutionStep::Records, moment });
+        let (began, ended) = (seen(StepTransition::Began), seen(StepTransition::Ended(Some(StepStatus::Pass))));
         assert_eq!([watch.next().await, watch.next().await, watch.next().await], [began, ended, None]);
     }
 
     #[tokio::test]
     async fn a_watcher_that_does_not_look_misses_the_oldest() {
-        let progress = Progress::new();
+        let progress = StepEventChannel::new();
         let ours = name("a.eth");
         let mut watch = progress.watch(ours.clone());
         for _ in 0..KEPT {
-            progress.of(&ours, &RunSpans::none()).during(Step::Records, async {}, |()| None).await;
+            progress
+                .for_name(&ours, &ResolutionSpanRecorder::none())
+                .run_step(ResolutionStep::Records, async {}, |()| None)
+                .await;
         }
         drop(progress);
         let mut seen = 0;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::B256;
-use clresolve_chain::{AtHead, ChainHead};
+use clresolve_chain::{ChainHead, NameHeadState};
 use clresolve_core::name::EnsName;
 use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -18,61 +18,61 @@ use crate::cache::HeadId;
 const MAX_REPLACEMENTS: usize = 4;
 
 /// The state of a name at a head; `None` if too few endpoints agreed in time.
-pub(super) type Reading = Shared<BoxFuture<'static, Option<Arc<AtHead>>>>;
+pub(super) type NameReadingFuture = Shared<BoxFuture<'static, Option<Arc<NameHeadState>>>>;
 
 /// The head that endpoints report; `None` if too few do.
-pub(super) type HeadAnswer = Shared<BoxFuture<'static, Option<ChainHead>>>;
+pub(super) type ChainHeadFuture = Shared<BoxFuture<'static, Option<ChainHead>>>;
 
 /// How the newest head compares with a result.
-pub(super) enum Compared {
+pub(super) enum HeadComparison {
     /// It is not later, or could not be read.
     Not,
     Confirmed(HeadId),
     Changed,
 }
 
-pub(super) struct Readings {
+pub(super) struct InFlightReadings {
     /// In-flight readings by name and block. Each head has at most one for each name that is cached or being resolved.
-    under_way: Mutex<HashMap<(EnsName, B256), Reading>>,
-    head: Mutex<Option<LastAsked>>,
+    under_way: Mutex<HashMap<(EnsName, B256), NameReadingFuture>>,
+    head: Mutex<Option<LastHeadRequest>>,
     /// Permits for the resolutions of names that have changed.
     replacements: Semaphore,
 }
 
-pub(super) struct LastAsked {
+pub(super) struct LastHeadRequest {
     pub(super) at: Instant,
     pub(super) task: AbortHandle,
-    pub(super) answer: HeadAnswer,
+    pub(super) answer: ChainHeadFuture,
 }
 
-impl Default for Readings {
+impl Default for InFlightReadings {
     fn default() -> Self {
         Self { under_way: Mutex::default(), head: Mutex::default(), replacements: Semaphore::new(MAX_REPLACEMENTS) }
     }
 }
 
-impl Readings {
+impl InFlightReadings {
     /// Waits for a permit to resolve a name that has changed.
-    pub(super) async fn replacement(&self) -> Option<SemaphorePermit<'_>> {
+    pub(super) async fn acquire_replacement_permit(&self) -> Option<SemaphorePermit<'_>> {
         self.replacements.acquire().await.ok()
     }
 
-    pub(super) fn head(&self) -> MutexGuard<'_, Option<LastAsked>> {
+    pub(super) fn head(&self) -> MutexGuard<'_, Option<LastHeadRequest>> {
         self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<(EnsName, B256), Reading>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<(EnsName, B256), NameReadingFuture>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Removes the reading when its task ends, even by a panic.
-pub(super) struct UnderWay {
-    pub(super) readings: Arc<Readings>,
+pub(super) struct InFlightReadingGuard {
+    pub(super) readings: Arc<InFlightReadings>,
     pub(super) place: (EnsName, B256),
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlightReadingGuard {
     fn drop(&mut self) {
         self.readings.lock().remove(&self.place);
     }

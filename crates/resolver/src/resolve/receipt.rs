@@ -4,20 +4,22 @@
 use std::sync::Arc;
 
 use clresolve_bundle::BundleError;
-use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::state::State;
-use clresolve_messages::receipt::document::ReceiptSetting;
-use clresolve_messages::receipt::judge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, SignerAddresses};
-use clresolve_messages::receipt::question::Request;
-use clresolve_messages::receipt::replay::Mark;
-use clresolve_messages::receipt::{ReceiptQuestion, Verification, judge};
-use clresolve_verdict::card::Side;
+use clresolve_bundle::purchase::{PurchaseBundle, PurchaseDocuments, PurchaseEvidence};
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::state::TrustState;
+use clresolve_messages::receipt::document::ReceiptVerificationInputs;
+use clresolve_messages::receipt::judge::{
+    AgentRoutes, BoundReceiptSchema, ReceiptAgent, ReceiptKnowledge, SignerAddresses,
+};
+use clresolve_messages::receipt::question::AgentRequest;
+use clresolve_messages::receipt::replay::ReceiptReplayKey;
+use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge};
+use clresolve_verdict::card::SchemaSide;
 use clresolve_verdict::trust::Resolution;
 
-use super::look_ups::Beside;
+use super::look_ups::LookupVerdictKey;
 use super::schemas::BoundSchemaResult;
-use super::{ExportError, Inner, Resolver, settlement, signer};
+use super::{ExportError, Resolver, ResolverState, settlement, signer};
 
 impl Resolver {
     /// Verifies a receipt. The signer named by the agent's records must have signed it, and it must be about this
@@ -25,7 +27,7 @@ impl Resolver {
     /// settled. Nothing is written or remembered.
     ///
     /// Never fails: errors are part of the answer.
-    pub async fn verify_receipt(&self, question: &ReceiptQuestion) -> Verification {
+    pub async fn verify_receipt(&self, question: &ReceiptVerificationRequest) -> ReceiptVerificationDocument {
         let resolution = self.resolve(&question.name).await;
         self.verify_receipt_of(&resolution, Arc::new(question.clone())).await
     }
@@ -34,7 +36,10 @@ impl Resolver {
     /// request. If no request is given, or no memory is configured (`memory.path`), this check is left undecided.
     ///
     /// Never fails: errors are part of the answer.
-    pub async fn verify_and_remember_receipt(&self, question: &ReceiptQuestion) -> Verification {
+    pub async fn verify_and_remember_receipt(
+        &self,
+        question: &ReceiptVerificationRequest,
+    ) -> ReceiptVerificationDocument {
         let resolution = self.resolve(&question.name).await;
         self.verify_and_remember_receipt_of(&resolution, Arc::new(question.clone())).await
     }
@@ -47,11 +52,11 @@ impl Resolver {
     /// the receipt is objectionable or undecided for a reason that the bundle would not show.
     pub async fn export_purchase(
         &self,
-        question: &crate::resolve::Question,
-        papers: &Papers,
-    ) -> Result<(PurchaseBundle, Verification), ExportError> {
+        question: &crate::resolve::NameQuestion,
+        papers: &PurchaseDocuments,
+    ) -> Result<(PurchaseBundle, ReceiptVerificationDocument), ExportError> {
         let refused = |state| move |why| ExportError::Purchase { why, state };
-        let asked = papers.question(&question.input).map_err(refused(State::Indeterminate))?;
+        let asked = papers.verification_request(&question.input).map_err(refused(TrustState::Indeterminate))?;
         let live = self.ask_anew(question).await?;
         let live = self.verify_receipt_of(&live, Arc::new(asked.clone())).await;
         let packed = self.pack_purchase(question, papers, &asked, live.is_by_address).await;
@@ -70,25 +75,26 @@ impl Resolver {
     /// A description of why the bundle cannot be made.
     async fn pack_purchase(
         &self,
-        question: &crate::resolve::Question,
-        papers: &Papers,
-        asked: &ReceiptQuestion,
+        question: &crate::resolve::NameQuestion,
+        papers: &PurchaseDocuments,
+        asked: &ReceiptVerificationRequest,
         is_by_address: bool,
-    ) -> Result<(PurchaseBundle, Verification), String> {
-        let Inner { walker, registries, .. } = &*self.0;
+    ) -> Result<(PurchaseBundle, ReceiptVerificationDocument), String> {
+        let ResolverState { walker, registries, .. } = &*self.0;
         let bundle = self.export(question).await.map_err(|error| error.to_string())?.into_bundle();
         let name = bundle.name().clone();
         let signer = if is_by_address {
             None
         } else {
-            Some(signer::receipts::read(walker, &name).await.map_err(|reason| cause_text(&reason))?)
+            Some(signer::receipts::read_receipt_signer(walker, &name).await.map_err(|reason| cause_text(&reason))?)
         };
-        let due = asked.purchase.asks_for_settlement().then(|| asked.purchase.due(name.as_str()).ok()).flatten();
+        let due =
+            asked.purchase.asks_for_settlement().then(|| asked.purchase.due_transfer(name.as_str()).ok()).flatten();
         let transaction = match due {
-            Some(due) => Some(settlement::transaction(registries, walker, &due).await?),
+            Some(due) => Some(settlement::read_transaction(registries, walker, &due).await?),
             None => None,
         };
-        let evidence = Evidence { signer, transaction, at: self.now() };
+        let evidence = PurchaseEvidence { signer, transaction, at: self.now() };
         let (papers, walker) = (papers.clone(), Arc::clone(walker));
         let pool = Arc::clone(&walker.pool);
         let pack = move || {
@@ -99,7 +105,11 @@ impl Resolver {
     }
 
     /// Like [`Resolver::verify_receipt`], for the agent of a verdict that was just obtained.
-    pub async fn verify_receipt_of(&self, resolution: &Resolution, question: Arc<ReceiptQuestion>) -> Verification {
+    pub async fn verify_receipt_of(
+        &self,
+        resolution: &Resolution,
+        question: Arc<ReceiptVerificationRequest>,
+    ) -> ReceiptVerificationDocument {
         self.judge_receipt(resolution, question).await.0
     }
 
@@ -107,68 +117,71 @@ impl Resolver {
     pub async fn verify_and_remember_receipt_of(
         &self,
         resolution: &Resolution,
-        question: Arc<ReceiptQuestion>,
-    ) -> Verification {
+        question: Arc<ReceiptVerificationRequest>,
+    ) -> ReceiptVerificationDocument {
         let (found, mark) = self.judge_receipt(resolution, question).await;
-        if found.state != State::Trusted && !clresolve_core::mutant!("forgeries-are-remembered") {
+        if found.state != TrustState::Trusted && !clresolve_core::mutant!("forgeries-are-remembered") {
             return found;
         }
         let seen = match (mark, &self.0.walker.history) {
             (None, _) => Err("the input needed to remember receipts of this family is missing".to_owned()),
             (_, None) => Err("memory.path is not set".to_owned()),
-            (Some(mark), Some(history)) => history.mark(mark).await.map_err(|error| error.to_string()),
+            (Some(mark), Some(history)) => history.mark_receipt(mark).await.map_err(|error| error.to_string()),
         };
-        self.0.walker.pool.run(move || found.remembered(seen)).await
+        self.0.walker.pool.run(move || found.with_replay_status(seen)).await
     }
 
     /// The verification of a receipt, with its mark if it was presented for a request.
     async fn judge_receipt(
         &self,
         resolution: &Resolution,
-        question: Arc<ReceiptQuestion>,
-    ) -> (Verification, Option<Mark>) {
-        let Inner { walker, cached, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
-        let beside = Beside::of(resolution);
+        question: Arc<ReceiptVerificationRequest>,
+    ) -> (ReceiptVerificationDocument, Option<ReceiptReplayKey>) {
+        let ResolverState { walker, cached, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
+        let beside = LookupVerdictKey::of_resolution(resolution);
         let signer = async {
             match &beside {
-                Some(beside) => signer::receipts::of(receipt_signers, cached, beside).await,
-                None => Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).observed("the name has no normal form"))),
+                Some(beside) => signer::receipts::receipt_signer_of_agent(receipt_signers, cached, beside).await,
+                None => Err(Box::new(
+                    Reason::new(ReasonCode::ReceiptKeyUnpublished).observed("the name has no normal form"),
+                )),
             }
         };
         let profile = &self.0.configured.profile;
-        let bound = schemas.of(walker, profile, resolution, Side::Receipt);
-        let settlement = settlement::of(settlements, registries, walker, beside.as_ref(), &question.purchase);
+        let bound = schemas.schema_of_agent(walker, profile, resolution, SchemaSide::Receipt);
+        let settlement =
+            settlement::settlement_of_purchase(settlements, registries, walker, beside.as_ref(), &question.purchase);
         let (signer, bound, settlement) = tokio::join!(signer, bound, settlement);
-        let bound = bound.filter(is_judged_by);
+        let bound = bound.filter(is_usable_schema);
         let now = self.now();
         let (resolver, resolution) = (self.clone(), resolution.clone());
         let judged = move || {
             let (verdict, agent) = (resolution.verdict(), resolver.agent(&resolution));
-            let bought = question.purchase.bought();
+            let bought = question.purchase.purchase_facts();
             let known = ReceiptKnowledge {
                 agent: agent.as_ref(),
                 signer: signer.as_ref().map_err(|reason| &**reason),
                 request: question.request.as_ref(),
                 bought: bought.as_ref(),
-                earliest: question.purchase.earliest(settlement.as_ref()),
+                earliest: question.purchase.earliest_purchase_time(settlement.as_ref()),
                 schema: bound
                     .as_ref()
                     .zip(first_verb(agent.as_ref()))
-                    .map(|(bound, verb)| BoundReceipt { verb, schema: bound.as_deref().map_err(AsRef::as_ref) }),
+                    .map(|(bound, verb)| BoundReceiptSchema { verb, schema: bound.as_deref().map_err(AsRef::as_ref) }),
                 now,
             };
-            let setting = ReceiptSetting {
+            let setting = ReceiptVerificationInputs {
                 verdict,
                 signer: signer.as_ref().ok(),
                 is_signer_attested: false,
-                request: question.request.as_ref().map(Request::sha256),
+                request: question.request.as_ref().map(AgentRequest::sha256),
                 decision: bought.as_ref().map(|bought| &*bought.decision),
                 settlement: settlement.as_ref(),
                 now,
             };
             let judgement = judge(&question.receipt, &known);
-            let mark = Mark::of(&judgement, &known);
-            (Verification::of(judgement, &setting), mark)
+            let mark = ReceiptReplayKey::from_judgement(&judgement, &known);
+            (ReceiptVerificationDocument::from_judgement(judgement, &setting), mark)
         };
         walker.pool.run(judged).await
     }
@@ -176,10 +189,10 @@ impl Resolver {
     /// The facts about the agent in the verdict and in the records that were read with it.
     fn agent(&self, resolution: &Resolution) -> Option<ReceiptAgent> {
         let (verdict, gate) = (resolution.verdict(), self.0.walker.config.gate.policy());
-        let addresses = SignerAddresses::of(verdict, resolution.payment(), &gate);
+        let addresses = SignerAddresses::from_published(verdict, resolution.payment(), &gate);
         let published = resolution.payment();
-        let routes = AgentRoutes::of_verbs(verdict, published, |verb| self.route(resolution, verb));
-        ReceiptAgent::of(verdict, addresses, routes)
+        let routes = AgentRoutes::for_verbs(verdict, published, |verb| self.route(resolution, verb));
+        ReceiptAgent::from_verdict(verdict, addresses, routes)
     }
 }
 
@@ -188,8 +201,8 @@ fn first_verb(agent: Option<&ReceiptAgent>) -> Option<&str> {
 }
 
 /// Whether the known schema is used to judge a receipt. It is not if nothing pins the schema's bytes.
-fn is_judged_by(known: &BoundSchemaResult) -> bool {
-    known.as_ref().err().is_none_or(|reasons| reasons.iter().all(|reason| reason.code != Code::SchemaUnpinned))
+fn is_usable_schema(known: &BoundSchemaResult) -> bool {
+    known.as_ref().err().is_none_or(|reasons| reasons.iter().all(|reason| reason.code != ReasonCode::SchemaUnpinned))
 }
 
 /// The message of a reason, followed by what was observed.

@@ -3,34 +3,41 @@
 
 use std::sync::Arc;
 
-use clresolve_core::reason::{Code, Reason};
-use clresolve_messages::request::document::RequestSetting;
-use clresolve_messages::request::{RequestCheck, RequestQuestion, Template, judge};
-use clresolve_verdict::card::Side;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_messages::request::document::RequestCheckInputs;
+use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, RequestTemplate, judge};
+use clresolve_verdict::card::SchemaSide;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::Identity;
+use clresolve_verdict::verdict::AgentIdentity;
 
 use super::schemas::BoundSchemaResult;
-use super::{Inner, Resolver};
+use super::{Resolver, ResolverState};
 
 impl Resolver {
     /// Checks whether a request may be sent to an agent. The agent must be trusted, and the request must satisfy the
     /// schema that the card binds for the verb. Only proven bytes are accepted as a schema. Nothing is sent.
     ///
     /// Never fails: errors are part of the answer.
-    pub async fn check_request(&self, question: &RequestQuestion) -> RequestCheck {
+    pub async fn check_request(&self, question: &OutgoingAgentRequest) -> RequestCheckDocument {
         let resolution = self.resolve(&question.name).await;
         self.check_request_of(&resolution, Arc::new(question.clone())).await
     }
 
     /// Like [`Resolver::check_request`], for the agent of a verdict that was just obtained.
-    pub async fn check_request_of(&self, resolution: &Resolution, question: Arc<RequestQuestion>) -> RequestCheck {
+    pub async fn check_request_of(
+        &self,
+        resolution: &Resolution,
+        question: Arc<OutgoingAgentRequest>,
+    ) -> RequestCheckDocument {
         let bound = self.request_schema(resolution, &question.verb).await;
         let (verdict, now) = (resolution.verdict().clone(), self.now());
         let judged = move || {
             let judgement = judge(&question.request, bound.as_deref().ok());
             let bound = bound.as_deref().map_err(AsRef::as_ref);
-            RequestCheck::of(Some(judgement), &RequestSetting { verdict: &verdict, verb: &question.verb, bound, now })
+            RequestCheckDocument::from_judgement(
+                Some(judgement),
+                &RequestCheckInputs { verdict: &verdict, verb: &question.verb, bound, now },
+            )
         };
         self.0.walker.pool.run(judged).await
     }
@@ -45,14 +52,16 @@ impl Resolver {
         name: &str,
         verb: &str,
         request_id: String,
-    ) -> Result<Template, Box<RequestCheck>> {
+    ) -> Result<RequestTemplate, Box<RequestCheckDocument>> {
         let resolution = self.resolve(name).await;
         let now = self.now();
         match self.request_schema(&resolution, verb).await {
-            Ok(bound) => Ok(self.0.walker.pool.run(move || Template::of(&bound, &request_id, now)).await),
+            Ok(bound) => {
+                Ok(self.0.walker.pool.run(move || RequestTemplate::from_schema(&bound, &request_id, now)).await)
+            }
             Err(reasons) => {
-                let setting = RequestSetting { verdict: resolution.verdict(), verb, bound: Err(&reasons), now };
-                Err(Box::new(RequestCheck::of(None, &setting)))
+                let setting = RequestCheckInputs { verdict: resolution.verdict(), verb, bound: Err(&reasons), now };
+                Err(Box::new(RequestCheckDocument::from_judgement(None, &setting)))
             }
         }
     }
@@ -62,20 +71,23 @@ impl Resolver {
         let Some(identity) = resolution.trusted().ok().and(resolution.verdict().identity.as_ref()) else {
             return Err([].into());
         };
-        if let Some(reason) = unbound(identity, verb) {
+        if let Some(reason) = unbound_verb_reason(identity, verb) {
             return Err([reason].into());
         }
-        let Inner { walker, schemas, .. } = &*self.0;
+        let ResolverState { walker, schemas, .. } = &*self.0;
         let profile = &self.0.configured.profile;
-        schemas.of(walker, profile, resolution, Side::Request).await.unwrap_or_else(|| Err([].into()))
+        schemas
+            .schema_of_agent(walker, profile, resolution, SchemaSide::Request)
+            .await
+            .unwrap_or_else(|| Err([].into()))
     }
 }
 
 /// CL-70: a card binds the schemas of its first verb only.
-fn unbound(identity: &Identity, verb: &str) -> Option<Reason> {
+fn unbound_verb_reason(identity: &AgentIdentity, verb: &str) -> Option<Reason> {
     let first = identity.verbs.first().map(String::as_str);
     if first == Some(verb) {
         return None;
     }
-    Some(Reason::new(Code::RequestVerbUnbound).expected(first.unwrap_or("none")).observed(verb))
+    Some(Reason::new(ReasonCode::RequestVerbUnbound).expected(first.unwrap_or("none")).observed(verb))
 }

@@ -6,97 +6,97 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::state::State;
-use clresolve_verdict::card::{Card, Side};
-use clresolve_verdict::check::schemas::proven;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::state::TrustState;
+use clresolve_verdict::card::{AgentCard, SchemaSide};
+use clresolve_verdict::check::schemas::proven_schema;
 use clresolve_verdict::check::verbs::holds_placeholder;
-use clresolve_verdict::evidence::{SchemaAnswer, SchemaAnswers, SchemaFault};
-use clresolve_verdict::manifest::{Manifest, SchemaEntry};
-use clresolve_verdict::profile::Profile;
-use clresolve_verdict::schema::bound::{CompiledSchema, Gathering, Sibling};
+use clresolve_verdict::evidence::{SchemaFetchError, SchemaResponse, SchemaResponses};
+use clresolve_verdict::manifest::{BoundSchemaEntry, SchemaManifest};
+use clresolve_verdict::profile::ConformanceProfile;
+use clresolve_verdict::schema::bound::{BoundSchema, BoundSchemaCollector, SiblingSchema};
 use clresolve_verdict::trust::Resolution;
 use moka::future::Cache;
 use tokio::time::Instant;
 
-use super::look_ups::{Beside, LookUpResult, LookUps};
-use super::walk::Walker;
+use super::look_ups::{LookupCache, LookupCacheValue, LookupVerdictKey};
+use super::walk::UncachedResolver;
 
 /// Maximum number of cached compiled schemas. The published layers have thirty per release. One takes some hundred
 /// kilobytes at most, since manifests chosen by the operator pin its bytes.
 const KEPT: u64 = 256;
 
 /// A schema that a card binds, or why there is none.
-pub(super) type BoundSchemaResult = Result<Arc<CompiledSchema>, Arc<[Reason]>>;
+pub(super) type BoundSchemaResult = Result<Arc<BoundSchema>, Arc<[Reason]>>;
 
-impl LookUpResult for BoundSchemaResult {
+impl LookupCacheValue for BoundSchemaResult {
     // The digest proves the bytes of the schema.
     const IS_FINAL: bool = true;
 
-    fn state(&self) -> State {
+    fn lifetime_state(&self) -> TrustState {
         match self {
-            Ok(_) => State::Trusted,
-            Err(reasons) if reasons.iter().any(|reason| reason.effect == Effect::Fail) => State::Untrusted,
-            Err(_) => State::Indeterminate,
+            Ok(_) => TrustState::Trusted,
+            Err(reasons) if reasons.iter().any(|reason| reason.effect == ReasonEffect::Fail) => TrustState::Untrusted,
+            Err(_) => TrustState::Indeterminate,
         }
     }
 
     fn undecided(cause: &str) -> Self {
-        Err([Reason::new(Code::SchemaUnavailable).observed(cause)].into())
+        Err([Reason::new(ReasonCode::SchemaUnavailable).observed(cause)].into())
     }
 }
 
 /// Recently looked up bound schemas, and compiled schemas keyed by their proof.
 #[derive(Clone)]
-pub(super) struct BoundSchemas {
-    look_ups: LookUps<Side, BoundSchemaResult>,
-    compiled: Compiled,
+pub(super) struct BoundSchemaCache {
+    look_ups: LookupCache<SchemaSide, BoundSchemaResult>,
+    compiled: CompiledSchemaCache,
 }
 
 /// Keyed by the digest of the manifest, which pins the schema's references, and that of the schema.
-type Compiled = Cache<(Digest, Digest), Arc<CompiledSchema>>;
+type CompiledSchemaCache = Cache<(Digest, Digest), Arc<BoundSchema>>;
 
-impl Default for BoundSchemas {
+impl Default for BoundSchemaCache {
     fn default() -> Self {
-        Self { look_ups: LookUps::default(), compiled: Cache::new(KEPT) }
+        Self { look_ups: LookupCache::default(), compiled: Cache::new(KEPT) }
     }
 }
 
-impl BoundSchemas {
+impl BoundSchemaCache {
     /// The schema that the card of a trusted agent binds for its first verb. `None` if the agent is not trusted.
-    pub(super) async fn of(
+    pub(super) async fn schema_of_agent(
         &self,
-        walker: &Arc<Walker>,
-        profile: &Arc<Profile>,
+        walker: &Arc<UncachedResolver>,
+        profile: &Arc<ConformanceProfile>,
         resolution: &Resolution,
-        side: Side,
+        side: SchemaSide,
     ) -> Option<BoundSchemaResult> {
-        let (card, beside) = (resolution.card()?.clone(), Beside::of(resolution)?);
-        let look_up = LookUp { walker: Arc::clone(walker), compiled: self.compiled.clone(), side };
+        let (card, beside) = (resolution.card()?.clone(), LookupVerdictKey::of_resolution(resolution)?);
+        let look_up = BoundSchemaLookup { walker: Arc::clone(walker), compiled: self.compiled.clone(), side };
         let profile = Arc::clone(profile);
-        let read = async move { look_up.read(&profile, card).await };
-        Some(self.look_ups.answer(beside, side, &walker.clock, read).await)
+        let read = async move { look_up.look_up_schema(&profile, card).await };
+        Some(self.look_ups.get_or_look_up(beside, side, &walker.clock, read).await)
     }
 }
 
-impl Walker {
+impl UncachedResolver {
     /// Fetches a layer's schema from its canonical location and from each mirror.
-    pub(super) async fn published_schema(&self, entry: &SchemaEntry) -> (SchemaAnswer, Vec<SchemaAnswer>) {
+    pub(super) async fn published_schema(&self, entry: &BoundSchemaEntry) -> (SchemaResponse, Vec<SchemaResponse>) {
         let Self { sources, config, .. } = self;
-        let answer = async |location: &String| sources.schema(location, config.timeout).await.0;
+        let answer = async |location: &String| sources.fetch_schema(location, config.timeout).await.0;
         tokio::join!(answer(&entry.canonical), futures_util::future::join_all(entry.mirrors.iter().map(answer)))
     }
 }
 
-struct LookUp {
-    walker: Arc<Walker>,
-    compiled: Compiled,
-    side: Side,
+struct BoundSchemaLookup {
+    walker: Arc<UncachedResolver>,
+    compiled: CompiledSchemaCache,
+    side: SchemaSide,
 }
 
-impl LookUp {
-    async fn read(&self, profile: &Profile, card: Bytes) -> BoundSchemaResult {
-        let card = self.walker.pool.run(move || Card::parse(&card).ok()).await;
+impl BoundSchemaLookup {
+    async fn look_up_schema(&self, profile: &ConformanceProfile, card: Bytes) -> BoundSchemaResult {
+        let card = self.walker.pool.run(move || AgentCard::parse(&card).ok()).await;
         let Some((card, manifest, entry)) = card.and_then(|card| {
             let manifest = profile.layer(card.class()?)?.manifest();
             let entry = manifest.verb(card.primary_verb()?)?.schema(self.side);
@@ -110,44 +110,44 @@ impl LookUp {
         {
             return Ok(bound);
         }
-        let bound = self.fetched(profile, manifest, entry, &card).await?;
+        let bound = self.fetch_and_compile(profile, manifest, entry, &card).await?;
         if let Some(key) = key {
             self.compiled.insert(key, Arc::clone(&bound)).await;
         }
         Ok(bound)
     }
 
-    async fn fetched(
+    async fn fetch_and_compile(
         &self,
-        profile: &Profile,
-        manifest: &Manifest,
-        entry: &SchemaEntry,
-        card: &Card,
+        profile: &ConformanceProfile,
+        manifest: &SchemaManifest,
+        entry: &BoundSchemaEntry,
+        card: &AgentCard,
     ) -> BoundSchemaResult {
         let deadline = Instant::now() + self.walker.config.timeout;
-        let unpinned = SchemaAnswers { canonical: Err(SchemaFault::NotAsked.into()), mirror: None };
-        let served = if entry.sha256.is_some() { self.served(card, deadline).await } else { unpinned };
-        let schema = proven(self.side, &served, entry, profile)?;
-        let mut gathering = Gathering::new(manifest, entry, schema);
-        while let Some(sibling) = gathering.missing().map_err(alone)? {
-            self.supplied(&mut gathering, sibling, deadline)
+        let unpinned = SchemaResponses { canonical: Err(SchemaFetchError::NotAsked.into()), mirror: None };
+        let served = if entry.sha256.is_some() { self.fetch_from_card(card, deadline).await } else { unpinned };
+        let schema = proven_schema(self.side, &served, entry, profile)?;
+        let mut gathering = BoundSchemaCollector::new(manifest, entry, schema);
+        while let Some(sibling) = gathering.next_missing().map_err(single_reason)? {
+            self.supply_sibling(&mut gathering, sibling, deadline)
                 .await
                 .or_else(|causes| BoundSchemaResult::undecided(&causes).map(drop))?;
         }
-        let ready = gathering.ready();
-        self.walker.pool.run(move || ready.compile().map(Arc::new)).await.map_err(alone)
+        let ready = gathering.into_bundle();
+        self.walker.pool.run(move || ready.compile().map(Arc::new)).await.map_err(single_reason)
     }
 
     /// Supplies a sibling schema from the first location that serves its pinned bytes. Returns why, if none does.
-    async fn supplied<'m>(
+    async fn supply_sibling<'m>(
         &self,
-        gathering: &mut Gathering<'m>,
-        sibling: Sibling<'m>,
+        gathering: &mut BoundSchemaCollector<'m>,
+        sibling: SiblingSchema<'m>,
         deadline: Instant,
     ) -> Result<(), String> {
         let mut causes = Vec::new();
         for location in gathering.locations(&sibling) {
-            match self.answer(&location, deadline).await {
+            match self.fetch_from_location(&location, deadline).await {
                 Ok(served) if gathering.supply(sibling, served.clone()) => return Ok(()),
                 Ok(_) => causes.push(format!("{location}: other bytes than the pinned ones")),
                 Err(cause) => causes.push(format!("{location}: {cause}")),
@@ -158,27 +158,27 @@ impl LookUp {
 
     /// Fetches the schema from the locations in the card. The mirror is used only if the canonical location serves
     /// nothing.
-    async fn served(&self, card: &Card, deadline: Instant) -> SchemaAnswers {
+    async fn fetch_from_card(&self, card: &AgentCard, deadline: Instant) -> SchemaResponses {
         let canonical = match card.schema(self.side) {
-            Some(location) => self.answer(location, deadline).await,
-            None => Err(SchemaFault::NotNamed.into()),
+            Some(location) => self.fetch_from_location(location, deadline).await,
+            None => Err(SchemaFetchError::NotNamed.into()),
         };
         let mirror =
             card.schema_mirror(self.side).filter(|location| canonical.is_err() && !holds_placeholder(location));
         let mirror = match mirror {
-            Some(location) => Some(self.answer(location, deadline).await),
+            Some(location) => Some(self.fetch_from_location(location, deadline).await),
             None => None,
         };
-        SchemaAnswers { canonical, mirror }
+        SchemaResponses { canonical, mirror }
     }
 
     /// Fetches from one location with half of the remaining time, so that a stalling location leaves time for the next.
-    async fn answer(&self, location: &str, deadline: Instant) -> SchemaAnswer {
+    async fn fetch_from_location(&self, location: &str, deadline: Instant) -> SchemaResponse {
         let left: Duration = deadline.saturating_duration_since(Instant::now());
-        self.walker.sources.schema(location, left / 2).await.0
+        self.walker.sources.fetch_schema(location, left / 2).await.0
     }
 }
 
-fn alone(reason: impl AsRef<Reason>) -> Arc<[Reason]> {
+fn single_reason(reason: impl AsRef<Reason>) -> Arc<[Reason]> {
     [reason.as_ref().clone()].into()
 }

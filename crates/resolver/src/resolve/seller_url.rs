@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clresolve_core::fetch::EgressViolation;
-use clresolve_egress::ForeignUrl;
+use clresolve_egress::UntrustedUrl;
 use clresolve_payment::check::WebOrigin;
 use url::Url;
 
@@ -47,7 +47,7 @@ impl FromStr for SellerUrl {
     type Err = SellerUrlError;
 
     fn from_str(text: &str) -> Result<Self, SellerUrlError> {
-        let url = ForeignUrl::parse(text, URL_LIMIT).map_err(|why| match why {
+        let url = UntrustedUrl::parse(text, URL_LIMIT).map_err(|why| match why {
             EgressViolation::TooLong(_) => SellerUrlError::TooLong,
             _ => SellerUrlError::NotUrl,
         })?;
@@ -58,7 +58,7 @@ impl FromStr for SellerUrl {
         let url = url.into_url();
         match url.scheme() {
             "https" => Ok(Self(url)),
-            "http" if WebOrigin::of(url.as_str()).is_some() => Ok(Self(url)),
+            "http" if WebOrigin::from_url_text(url.as_str()).is_some() => Ok(Self(url)),
             _ => Err(SellerUrlError::Scheme),
         }
     }

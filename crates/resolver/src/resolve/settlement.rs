@@ -6,79 +6,91 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{Effect, Reason};
-use clresolve_core::state::State;
-use clresolve_payment::settlement::{Due, Purchase, Settlement, ShownBy, Sight, unproven};
+use clresolve_core::reason::{Reason, ReasonEffect};
+use clresolve_core::state::TrustState;
+use clresolve_payment::settlement::{
+    DueTransfer, Purchase, Settlement, SettlementEvidenceKind, TransactionCheckResult, unproven_reason,
+};
 use clresolve_state::receipts::TransactionReading;
 
-use super::look_ups::{Beside, LookUpResult, LookUps};
-use super::registration::{AgentRegistries, LOOK_UP_SHARE, Registry};
-use super::walk::Walker;
-use crate::config::{Config, GradeDemand};
+use super::look_ups::{LookupCache, LookupCacheValue, LookupVerdictKey};
+use super::registration::{AgentRegistries, ConfiguredAgentRegistry, LOOK_UP_SHARE};
+use super::walk::UncachedResolver;
+use crate::config::{Config, ProofGradeDemand};
 
 /// The share of a lookup's remaining time that a proof may use.
 const PROOF_SHARE: f64 = 0.5;
 
 /// What was seen of a transaction, or why nothing was.
-type Seen = Result<Sight, Box<Reason>>;
+type SettlementResult = Result<TransactionCheckResult, Box<Reason>>;
 
 /// Recently read transactions, keyed by the digest of their expected content.
-pub(super) type Settlements = LookUps<Digest, Seen>;
+pub(super) type SettlementLookupCache = LookupCache<Digest, SettlementResult>;
 
-impl LookUpResult for Seen {
+impl LookupCacheValue for SettlementResult {
     // The transaction is in a finalized block.
     const IS_FINAL: bool = true;
 
-    fn state(&self) -> State {
+    fn lifetime_state(&self) -> TrustState {
         match self {
-            Ok(Sight { objection: None, .. }) => State::Trusted,
-            Ok(Sight { objection: Some(reason), .. }) if reason.effect == Effect::Fail => State::Untrusted,
-            _ => State::Indeterminate,
+            Ok(TransactionCheckResult { objection: None, .. }) => TrustState::Trusted,
+            Ok(TransactionCheckResult { objection: Some(reason), .. }) if reason.effect == ReasonEffect::Fail => {
+                TrustState::Untrusted
+            }
+            _ => TrustState::Indeterminate,
         }
     }
 
     fn undecided(cause: &str) -> Self {
-        Err(unproven("endpoints", cause).into())
+        Err(unproven_reason("endpoints", cause).into())
     }
 }
 
 /// Whether the purchase was paid, if the payment or the response was kept. `beside` is the verdict on the seller.
-pub(super) async fn of(
-    settlements: &Settlements,
+pub(super) async fn settlement_of_purchase(
+    settlements: &SettlementLookupCache,
     registries: &AgentRegistries,
-    walker: &Arc<Walker>,
-    beside: Option<&Beside>,
+    walker: &Arc<UncachedResolver>,
+    beside: Option<&LookupVerdictKey>,
     purchase: &Purchase,
 ) -> Option<Settlement> {
     if !purchase.asks_for_settlement() {
         return None;
     }
     let Some(beside) = beside else {
-        return Some(Settlement::of(purchase, None, Seen::undecided("the name has no normal form")));
+        return Some(Settlement::from_check(
+            purchase,
+            None,
+            SettlementResult::undecided("the name has no normal form"),
+        ));
     };
-    let due = match purchase.due(beside.name.as_str()) {
+    let due = match purchase.due_transfer(beside.name.as_str()) {
         Ok(due) => due,
-        Err(reason) => return Some(Settlement::of(purchase, None, Err(reason))),
+        Err(reason) => return Some(Settlement::from_check(purchase, None, Err(reason))),
     };
     let chain = match chain(registries, &due) {
         Ok(chain) => chain,
-        Err(cause) => return Some(Settlement::of(purchase, Some(due), Seen::undecided(&cause))),
+        Err(cause) => return Some(Settlement::from_check(purchase, Some(due), SettlementResult::undecided(&cause))),
     };
     let key = due.digest();
     let (asking, asked) = (Arc::clone(walker), due.clone());
-    let look_up = async move { looked_up(&asking, &chain, &asked).await };
+    let look_up = async move { look_up_settlement(&asking, &chain, &asked).await };
     let seen = if clresolve_core::mutant!("settlements-are-looked-up-anew") {
         look_up.await
     } else {
-        settlements.answer(beside.clone(), key, &walker.clock, look_up).await
+        settlements.get_or_look_up(beside.clone(), key, &walker.clock, look_up).await
     };
-    Some(Settlement::of(purchase, Some(due), seen))
+    Some(Settlement::from_check(purchase, Some(due), seen))
 }
 
-async fn looked_up(walker: &Walker, chain: &Registry, due: &Due) -> Seen {
-    match read(walker, chain, due).await {
+async fn look_up_settlement(
+    walker: &UncachedResolver,
+    chain: &ConfiguredAgentRegistry,
+    due: &DueTransfer,
+) -> SettlementResult {
+    match read_and_judge(walker, chain, due).await {
         Ok((_, seen)) => seen,
-        Err(cause) => Seen::undecided(&cause),
+        Err(cause) => SettlementResult::undecided(&cause),
     }
 }
 
@@ -86,77 +98,84 @@ async fn looked_up(walker: &Walker, chain: &Registry, due: &Due) -> Seen {
 ///
 /// # Errors
 /// A description of why it is unknown.
-pub(super) async fn transaction(
+pub(super) async fn read_transaction(
     registries: &AgentRegistries,
-    walker: &Walker,
-    due: &Due,
+    walker: &UncachedResolver,
+    due: &DueTransfer,
 ) -> Result<TransactionReading, String> {
-    Ok(read(walker, &*chain(registries, due)?, due).await?.0)
+    Ok(read_and_judge(walker, &*chain(registries, due)?, due).await?.0)
 }
 
-fn chain(registries: &AgentRegistries, due: &Due) -> Result<Arc<Registry>, String> {
-    registries.of(&due.network).ok_or_else(|| format!("none is configured for {} (chains.ID)", due.network))
+fn chain(registries: &AgentRegistries, due: &DueTransfer) -> Result<Arc<ConfiguredAgentRegistry>, String> {
+    registries.for_network(&due.network).ok_or_else(|| format!("none is configured for {} (chains.ID)", due.network))
 }
 
 /// Reads the transaction. Also returns what it shows.
-async fn read(walker: &Walker, chain: &Registry, due: &Due) -> Result<(TransactionReading, Seen), String> {
+async fn read_and_judge(
+    walker: &UncachedResolver,
+    chain: &ConfiguredAgentRegistry,
+    due: &DueTransfer,
+) -> Result<(TransactionReading, SettlementResult), String> {
     let (began, limit) = (Instant::now(), walker.config.timeout.mul_f64(LOOK_UP_SHARE));
-    let seen = timeout(limit, chain.transactions().transaction(due.transaction)).await;
+    let seen = timeout(limit, chain.transactions().look_up_transaction(due.transaction)).await;
     let seen = seen.map_err(|_| "no answer in time".to_owned())?.map_err(|error| error.to_string())?;
     let proof = if due.is_shown_by_logs() {
         // A proof that does not arrive does not affect what is known without it.
         let left = limit.saturating_sub(began.elapsed()).mul_f64(PROOF_SHARE);
-        timeout(left, chain.transactions().prove(&seen)).await.ok().flatten()
+        timeout(left, chain.transactions().prove_receipt(&seen)).await.ok().flatten()
     } else {
         None
     };
-    let reading = seen.reading(proof);
+    let reading = seen.into_reading(proof);
     let due = due.clone();
     // A transaction may have megabytes of logs and input.
     let judged = move || {
         let TransactionReading { head, execution, proof, receipt_proof } = &reading;
-        let seen = due.seen(head, execution.as_ref(), proof, receipt_proof.is_some());
+        let seen = due.check_transaction(head, execution.as_ref(), proof, receipt_proof.is_some());
         (reading, seen)
     };
     let (reading, seen) = walker.pool.run(judged).await;
-    match seen.as_ref().ok().and_then(|sight| too_weak(&walker.config, sight)) {
+    match seen.as_ref().ok().and_then(|sight| proof_weakness(&walker.config, sight)) {
         Some(cause) => Err(cause.to_owned()),
         None => Ok((reading, seen)),
     }
 }
 
 /// Why a reading is rejected: its proof is weaker than names require.
-fn too_weak(config: &Config, sight: &Sight) -> Option<&'static str> {
+fn proof_weakness(config: &Config, sight: &TransactionCheckResult) -> Option<&'static str> {
     if clresolve_core::mutant!("any-proof-of-a-settlement") {
         return None;
     }
-    let is_state_proof = config.chain.demand().is_ok_and(GradeDemand::is_computed);
-    if is_state_proof && sight.shown_by == ShownBy::Reported && !clresolve_core::mutant!("reported-is-proven") {
+    let is_state_proof = config.chain.demand().is_ok_and(ProofGradeDemand::is_computed);
+    if is_state_proof
+        && sight.shown_by == SettlementEvidenceKind::Reported
+        && !clresolve_core::mutant!("reported-is-proven")
+    {
         return Some("a grade above quorum is required, but endpoints only report this settlement");
     }
-    config.gate.policy().against_proof(&sight.vouched())
+    config.gate.policy().proof_objection(&sight.effective_proof())
 }
 
 #[cfg(all(test, feature = "state-proof"))]
 mod tests {
     use alloy_primitives::B256;
-    use clresolve_core::reading::Block;
-    use clresolve_core::reason::Code;
+    use clresolve_core::reading::ChainBlock;
+    use clresolve_core::reason::ReasonCode;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::config::{Grade, ProofDemand};
+    use crate::config::{ProofDemand, ProofGrade};
 
-    const QUORUM: clresolve_core::reading::Proof =
-        clresolve_core::reading::Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false };
+    const QUORUM: clresolve_core::reading::ProofStrength =
+        clresolve_core::reading::ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false };
 
     /// The report of two endpoints, as for a call of Permit2's proxy whose receipt is also proven.
-    fn sight(shown_by: ShownBy) -> Sight {
-        let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
-        Sight { objection: None, shown_by, block, proof: QUORUM }
+    fn sight(shown_by: SettlementEvidenceKind) -> TransactionCheckResult {
+        let block = ChainBlock { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
+        TransactionCheckResult { objection: None, shown_by, block, proof: QUORUM }
     }
 
-    fn config(proof: Option<ProofDemand>, min_proof: Option<Grade>) -> Config {
+    fn config(proof: Option<ProofDemand>, min_proof: Option<ProofGrade>) -> Config {
         let mut config = Config::default();
         let endpoints = ["https://one.example", "https://two.example"];
         config.chain.endpoints = endpoints.map(|url| url.parse().expect("an endpoint")).into();
@@ -166,17 +185,25 @@ mod tests {
 
     #[test]
     fn what_is_reported_never_meets_state_proof() {
-        for config in [config(Some(ProofDemand::StateProof), None), config(None, Some(Grade::StateProof))] {
-            assert!(too_weak(&config, &sight(ShownBy::Reported)).is_some());
-            assert_eq!(too_weak(&config, &sight(ShownBy::Proven)), None);
+        for config in [config(Some(ProofDemand::StateProof), None), config(None, Some(ProofGrade::StateProof))] {
+            assert!(proof_weakness(&config, &sight(SettlementEvidenceKind::Reported)).is_some());
+            assert_eq!(proof_weakness(&config, &sight(SettlementEvidenceKind::Proven)), None);
         }
-        assert_eq!(too_weak(&config(None, Some(Grade::Quorum)), &sight(ShownBy::Reported)), None);
+        assert_eq!(
+            proof_weakness(&config(None, Some(ProofGrade::Quorum)), &sight(SettlementEvidenceKind::Reported)),
+            None
+        );
     }
 
     #[test]
     fn a_header_of_one_stranger_proves_nothing() {
-        let alone = clresolve_core::reading::Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false };
-        let weak = |shown_by| too_weak(&config(None, None), &Sight { proof: alone, ..sight(shown_by) });
-        assert_eq!([weak(ShownBy::Reported), weak(ShownBy::Proven)], [Some(Code::SingleRpc.slug()); 2]);
+        let alone =
+            clresolve_core::reading::ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: false };
+        let weak =
+            |shown_by| proof_weakness(&config(None, None), &TransactionCheckResult { proof: alone, ..sight(shown_by) });
+        assert_eq!(
+            [weak(SettlementEvidenceKind::Reported), weak(SettlementEvidenceKind::Proven)],
+            [Some(ReasonCode::SingleRpc.slug()); 2]
+        );
     }
 }

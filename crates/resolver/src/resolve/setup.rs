@@ -9,57 +9,57 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve_chain::transport::{HttpPost, PostError};
-use clresolve_chain::{ChainConfig, RpcChain};
+use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
+use clresolve_chain::{ChainReaderConfig, RpcEnsReader};
 use clresolve_core::digest::Digest;
-use clresolve_core::payment::Coins;
-use clresolve_core::reading::GradeDemand;
+use clresolve_core::payment::CoinTypes;
+use clresolve_core::reading::ProofGradeDemand;
 use clresolve_core::text::without_secrets;
-use clresolve_state::Contracts;
-use clresolve_verdict::profile::Profiles;
+use clresolve_state::EnsContractAddresses;
+use clresolve_verdict::profile::ConformanceProfiles;
 use futures_util::TryStreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use url::Url;
 
 #[cfg(feature = "state-proof")]
-use super::consensus::proven;
+use super::consensus::proven_chain_readers;
 use super::consensus::{ChainReaders, LightClient};
-use super::content::Content;
-use super::continuity::{History, SellerMemory};
-use super::fleet::Fleet;
-use super::network::Network;
-use super::registration::{AgentRegistries, Registry};
+use super::content::ContentFetcher;
+use super::continuity::{NameMemory, SellerMemory};
+use super::fleet::ReplicaFleet;
+use super::network::NetworkContentFetcher;
+use super::registration::{AgentRegistries, ConfiguredAgentRegistry};
 use super::setup_error::SetupError;
-use super::shared_content::SharedContent;
-use super::turns::Turns;
-use super::upstream::{Upstream, post_error};
+use super::shared_content::SharedContentFetcher;
+use super::turns::NameConcurrencyLimit;
+use super::upstream::{ChainUpstream, post_error};
 use crate::cache::VerdictCache;
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
 use crate::config::NO_STATE_PROOF;
-use crate::config::{ChainId, Config, ConfigError, Dns, Endpoint, ManifestSource, RegistryChain};
-use crate::fetch::ccip::GuardedGateway;
+use crate::config::{ChainId, Config, ConfigError, DnsPolicy, ManifestSource, RegistryChainConfig, RpcEndpointConfig};
+use crate::fetch::ccip::GuardedCcipReadGateway;
 use crate::fetch::https::{self, FetchLimits};
 use crate::fetch::ipfs::IpfsClient;
-use crate::fetch::{Answer, Egress, EgressConfig, Lookup};
+use crate::fetch::{AddressLookup, BufferedResponse, Egress, EgressConfig};
 
 /// Maximum time for fetching a manifest at startup.
 const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The memory, if a file is configured.
-pub(super) fn history(config: &Config) -> Result<Option<History>, SetupError> {
+pub(super) fn history(config: &Config) -> Result<Option<NameMemory>, SetupError> {
     let Some(path) = &config.memory.path else { return Ok(None) };
-    History::open(path, config).map(Some).map_err(|error| SetupError::invalid("memory.path", error))
+    NameMemory::open(path, config).map(Some).map_err(|error| SetupError::invalid("memory.path", error))
 }
 
 /// The memory of sellers: in the memory's file, if one is configured. The sandbox otherwise keeps it in this process.
-pub(super) fn seller_memory(config: &Config, history: Option<&History>) -> Result<Option<SellerMemory>, SetupError> {
+pub(super) fn seller_memory(config: &Config, history: Option<&NameMemory>) -> Result<Option<SellerMemory>, SetupError> {
     #[cfg(feature = "sandbox")]
     if history.is_none() && config.chain.world == clresolve_core::world::SANDBOX {
         return SellerMemory::of_sandbox(config).map(Some).map_err(|error| SetupError::invalid("memory", error));
     }
     let _ = config;
-    Ok(history.map(History::seller_memory))
+    Ok(history.map(NameMemory::seller_memory))
 }
 
 /// The fleet, if a server for shared evidence is configured.
@@ -68,40 +68,40 @@ pub(super) async fn fleet(
     egress: &Egress,
     clock: &Arc<dyn Clock>,
     cache: &Arc<VerdictCache>,
-) -> Result<Option<Fleet>, SetupError> {
+) -> Result<Option<ReplicaFleet>, SetupError> {
     config.check_sharing().map_err(|error| match error {
         ConfigError::Conflict { key, detail } => SetupError::invalid(&key, detail),
         other => SetupError::invalid("redis", other),
     })?;
-    Fleet::join(config, egress, clock, cache).await.map_err(|error| SetupError::invalid("redis.mac-key", error))
+    ReplicaFleet::join(config, egress, clock, cache).await.map_err(|error| SetupError::invalid("redis.mac-key", error))
 }
 
 /// The egress guard with the exceptions that the configuration permits.
-pub fn egress(config: &Config, lookup: Arc<dyn Lookup>, load: Load) -> Result<Egress, SetupError> {
+pub fn egress(config: &Config, lookup: Arc<dyn AddressLookup>, load: ResolverWorkload) -> Result<Egress, SetupError> {
     let network = &config.network;
     let lookup = match network.dns {
-        Dns::Off if !clresolve_core::mutant!("look-ups-stay-on") => Arc::new(NoLookup),
-        Dns::System | Dns::Off => lookup,
+        DnsPolicy::Off if !clresolve_core::mutant!("look-ups-stay-on") => Arc::new(DisabledDnsLookup),
+        DnsPolicy::System | DnsPolicy::Off => lookup,
     };
     let mut extra_roots: Vec<Bytes> = network.ca_pems.iter().map(|pem| Bytes::from(pem.clone())).collect();
     for path in &network.ca_files {
-        extra_roots.push(read("ca", path)?.into());
+        extra_roots.push(read_operator_file("ca", path)?.into());
     }
     let config = EgressConfig {
         allow_host: network.allow_hosts.clone(),
         connect_to: network.connect_to.clone(),
         extra_roots,
         denied: network.denied.clone(),
-        is_paced: load != Load::Questions,
+        is_paced: load != ResolverWorkload::Questions,
         ..EgressConfig::default()
     };
     Egress::with_lookup(config, lookup).map_err(|error| SetupError::invalid("ca", error))
 }
 
-struct NoLookup;
+struct DisabledDnsLookup;
 
 #[async_trait]
-impl Lookup for NoLookup {
+impl AddressLookup for DisabledDnsLookup {
     async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         Err(io::ErrorKind::NotFound.into())
     }
@@ -124,26 +124,29 @@ const HEDGE_SHARE: f64 = 0.2;
 const LOOKUP_SHARE: f64 = 0.4;
 
 /// The configured endpoints, through the operator's egress client.
-pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, SetupError> {
+pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<ChainUpstream, SetupError> {
     let timeout = request_timeout(config, &config.chain.endpoints);
-    let settings = ChainConfig {
+    let settings = ChainReaderConfig {
         chain_id: config.chain.id,
         genesis: config.chain.genesis,
         demand: config.chain.demand().map_err(|error| SetupError::invalid("proof", error))?,
-        contracts: Contracts { universal_resolver: config.chain.universal_resolver, ..Contracts::default() },
-        endpoints: config.chain.labelled().into_iter().map(Into::into).collect(),
+        contracts: EnsContractAddresses {
+            universal_resolver: config.chain.universal_resolver,
+            ..EnsContractAddresses::default()
+        },
+        endpoints: config.chain.labelled_endpoints().into_iter().map(Into::into).collect(),
         timeout,
         hedge_after: timeout.mul_f64(HEDGE_SHARE),
         lookup_timeout: config.chain.ccip_read.then(|| config.timeout.mul_f64(LOOKUP_SHARE)),
-        coins: config.coins(),
+        coins: config.coin_types(),
         max_head_age: config.chain.head_age(),
     };
-    Ok(Upstream { settings, http: Arc::new(OperatorDoor(egress.clone())), egress: egress.clone() })
+    Ok(ChainUpstream { settings, http: Arc::new(RpcEgressClient(egress.clone())), egress: egress.clone() })
 }
 
 /// The expected workload of a resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
+pub enum ResolverWorkload {
     /// Individual questions.
     Questions,
     /// A list of names. At most `at_once` of them query their content sources concurrently.
@@ -153,57 +156,57 @@ pub enum Load {
     },
 }
 
-impl Load {
-    pub(super) fn turns(self) -> Turns {
+impl ResolverWorkload {
+    pub(super) fn concurrency_limit(self) -> NameConcurrencyLimit {
         match self {
-            Self::Questions => Turns::default(),
-            Self::List { at_once } => Turns::of(at_once),
+            Self::Questions => NameConcurrencyLimit::default(),
+            Self::List { at_once } => NameConcurrencyLimit::with_limit(at_once),
         }
     }
 
     /// For a list, wraps the content source so that names share common content.
-    pub(super) fn shared(self, content: Arc<dyn Content>) -> Arc<dyn Content> {
+    pub(super) fn wrap_content(self, content: Arc<dyn ContentFetcher>) -> Arc<dyn ContentFetcher> {
         match self {
             Self::Questions => content,
-            Self::List { .. } => Arc::new(SharedContent::over(content)),
+            Self::List { .. } => Arc::new(SharedContentFetcher::new_round(content)),
         }
     }
 }
 
 /// The client for off-chain lookups. A CCIP-Read gateway may use a quarter of the time limit, so that its failure is
 /// attributed to it.
-pub(super) fn look_ups(config: &Config, egress: &Egress) -> Arc<GuardedGateway> {
-    Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4))
+pub(super) fn off_chain_gateway_client(config: &Config, egress: &Egress) -> Arc<GuardedCcipReadGateway> {
+    Arc::new(GuardedCcipReadGateway::new(egress.clone(), config.timeout / 4))
 }
 
-pub(super) fn chain_clock(clock: &Arc<dyn Clock>) -> clresolve_chain::Clock {
+pub(super) fn chain_clock(clock: &Arc<dyn Clock>) -> clresolve_chain::TimeSource {
     let clock = Arc::clone(clock);
     Arc::new(move || clock.now())
 }
 
 pub(super) fn chain(
-    upstream: &Upstream,
+    upstream: &ChainUpstream,
     config: &Config,
     egress: &Egress,
     clock: &Arc<dyn Clock>,
-    load: Load,
+    load: ResolverWorkload,
     before: Option<&LightClient>,
 ) -> Result<ChainReaders, SetupError> {
-    let (gateway, now) = (look_ups(config, egress), chain_clock(clock));
+    let (gateway, now) = (off_chain_gateway_client(config, egress), chain_clock(clock));
     if upstream.settings.demand.is_computed() && !clresolve_core::mutant!("state-is-told") {
-        return proven(upstream, config, gateway, &now, before);
+        return proven_chain_readers(upstream, config, gateway, &now, before);
     }
-    let Upstream { settings, http, .. } = upstream.clone();
+    let ChainUpstream { settings, http, .. } = upstream.clone();
     let reader = match load {
-        Load::Questions => RpcChain::new(settings, &http, gateway),
-        Load::List { .. } => RpcChain::in_batches(settings, &http, gateway),
+        ResolverWorkload::Questions => RpcEnsReader::new(settings, &http, gateway),
+        ResolverWorkload::List { .. } => RpcEnsReader::new_batching(settings, &http, gateway),
     };
     let heads = upstream.head_reader(Arc::clone(&now));
     Ok(ChainReaders { chain: Arc::new(reader.with_clock(now)), heads, light_client: None })
 }
 
 /// The timeout of one request, if these endpoints may have to be asked in turn.
-fn request_timeout(config: &Config, endpoints: &[Endpoint]) -> Duration {
+fn request_timeout(config: &Config, endpoints: &[RpcEndpointConfig]) -> Duration {
     let in_turn = endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
     config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn)
 }
@@ -211,123 +214,129 @@ fn request_timeout(config: &Config, endpoints: &[Endpoint]) -> Duration {
 /// The readers of the payment chains, with `clock`. Requests go through `http`.
 pub(super) fn registries(
     config: &Config,
-    http: &Arc<dyn HttpPost>,
+    http: &Arc<dyn RpcHttpTransport>,
     clock: &Arc<dyn Clock>,
 ) -> Result<AgentRegistries, SetupError> {
-    let of_chain = |(id, chain): (&ChainId, &RegistryChain)| {
+    let of_chain = |(id, chain): (&ChainId, &RegistryChainConfig)| {
         let demand = chain.demand().map_err(|error| SetupError::invalid("chains", error))?;
         let timeout = request_timeout(config, &chain.endpoints);
-        let settings = ChainConfig {
+        let settings = ChainReaderConfig {
             chain_id: id.number(),
             genesis: None,
             demand: if clresolve_core::mutant!("one-endpoint-tells-the-wallet") {
-                GradeDemand::SingleRpc
+                ProofGradeDemand::SingleRpc
             } else {
                 demand
             },
-            contracts: Contracts::default(),
+            contracts: EnsContractAddresses::default(),
             endpoints: chain.endpoints.iter().cloned().map(Into::into).collect(),
             timeout,
             hedge_after: timeout.mul_f64(HEDGE_SHARE),
             lookup_timeout: None,
-            coins: Coins::default(),
+            coins: CoinTypes::default(),
             max_head_age: chain.head_age(*id),
         };
-        Ok(Registry::new(chain, settings, http, clock))
+        Ok(ConfiguredAgentRegistry::new(chain, settings, http, clock))
     };
     Ok(AgentRegistries::new(config.chains.iter().map(of_chain).collect::<Result<Vec<_>, _>>()?))
 }
 
 /// A build without the feature verifies no proofs, and does not fall back to a lower grade.
 #[cfg(not(feature = "state-proof"))]
-fn proven(
-    _: &Upstream,
+fn proven_chain_readers(
+    _: &ChainUpstream,
     _: &Config,
-    _: Arc<GuardedGateway>,
-    _: &clresolve_chain::Clock,
+    _: Arc<GuardedCcipReadGateway>,
+    _: &clresolve_chain::TimeSource,
     _: Option<&LightClient>,
 ) -> Result<ChainReaders, SetupError> {
     Err(SetupError::invalid("proof", NO_STATE_PROOF))
 }
 
 /// Sends the chain's requests through the operator's egress client.
-struct OperatorDoor(Egress);
+struct RpcEgressClient(Egress);
 
 #[async_trait]
-impl HttpPost for OperatorDoor {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
-        let client = self.0.operator(url).map_err(|refusal| PostError::Connection(refusal.to_string()))?;
+impl RpcHttpTransport for RpcEgressClient {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+        let client =
+            self.0.single_origin_client(url).map_err(|refusal| HttpRequestError::Connection(refusal.to_string()))?;
         match client.post_json(url, body, cap, timeout).await {
             Ok(answer) if answer.is_success() => Ok(answer.body),
-            Ok(Answer { status, body, .. }) => Err(PostError::Status(status, body)),
+            Ok(BufferedResponse { status, body, .. }) => Err(HttpRequestError::Status(status, body)),
             Err(error) => Err(post_error(error, timeout)),
         }
     }
 }
 
 /// The content source on the network, with `clock`.
-pub(super) fn content(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Network, SetupError> {
-    Ok(Network { egress: egress.clone(), ipfs: gateways(config, egress)?, clock: Arc::clone(clock) })
+pub(super) fn content(
+    config: &Config,
+    egress: &Egress,
+    clock: &Arc<dyn Clock>,
+) -> Result<NetworkContentFetcher, SetupError> {
+    Ok(NetworkContentFetcher { egress: egress.clone(), ipfs: ipfs_client(config, egress)?, clock: Arc::clone(clock) })
 }
 
-pub(super) fn gateways(config: &Config, egress: &Egress) -> Result<IpfsClient, SetupError> {
+pub(super) fn ipfs_client(config: &Config, egress: &Egress) -> Result<IpfsClient, SetupError> {
     let client = IpfsClient::new(egress, config.gateways.clone(), config.network.hedging);
     client.map_err(|error| SetupError::invalid("gateway", error))
 }
 
 /// The built-in profiles, with the manifests that the configuration replaces and the profiles that it adds. Manifests
 /// are fetched concurrently. If several are unusable, the first one is reported.
-pub(super) async fn profiles(config: &Config, egress: &Egress) -> Result<Profiles, SetupError> {
-    let fetched: FuturesOrdered<_> = config.rules.manifests.iter().map(|source| manifest(source, egress)).collect();
+pub(super) async fn load_profiles(config: &Config, egress: &Egress) -> Result<ConformanceProfiles, SetupError> {
+    let fetched: FuturesOrdered<_> =
+        config.rules.manifests.iter().map(|source| load_manifest(source, egress)).collect();
     let manifests: Vec<Bytes> = fetched.try_collect().await?;
-    with(&manifests, config)
+    profiles_with_manifests(&manifests, config)
 }
 
 /// The built-in rules, and those in files that a configuration names. Uses no network.
 ///
 /// # Errors
 /// A file cannot be read, or is not a manifest or profile.
-pub fn local_profiles(config: &Config) -> Result<Profiles, SetupError> {
+pub fn local_profiles(config: &Config) -> Result<ConformanceProfiles, SetupError> {
     let files = config.rules.manifests.iter().filter_map(|source| match source {
-        ManifestSource::File(path) => Some(read("manifest", path).map(Bytes::from)),
+        ManifestSource::File(path) => Some(read_operator_file("manifest", path).map(Bytes::from)),
         ManifestSource::Url { .. } => None,
     });
-    with(&files.collect::<Result<Vec<_>, _>>()?, config)
+    profiles_with_manifests(&files.collect::<Result<Vec<_>, _>>()?, config)
 }
 
 /// The built-in rules with these manifests, and the configured profiles.
-fn with(manifests: &[Bytes], config: &Config) -> Result<Profiles, SetupError> {
-    let mut profiles = Profiles::builtin();
+fn profiles_with_manifests(manifests: &[Bytes], config: &Config) -> Result<ConformanceProfiles, SetupError> {
+    let mut profiles = ConformanceProfiles::builtin();
     for bytes in manifests {
         profiles.replace_manifest(bytes).map_err(|error| SetupError::invalid("manifest", error))?;
     }
     for path in &config.rules.profile_files {
         profiles
-            .add_profile(&read("profile_files", path)?)
+            .add_profile(&read_operator_file("profile_files", path)?)
             .map_err(|error| SetupError::invalid("profile_files", error))?;
     }
     Ok(profiles)
 }
 
 /// The bytes of a manifest. Bytes from a URL must match the configured digest.
-async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, SetupError> {
+async fn load_manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, SetupError> {
     match source {
-        ManifestSource::File(path) => Ok(read("manifest", path)?.into()),
+        ManifestSource::File(path) => Ok(read_operator_file("manifest", path)?.into()),
         ManifestSource::Url { url, digest } => {
             let digest: Digest = digest.parse().map_err(|error| SetupError::invalid("manifest", error))?;
-            let limits = FetchLimits { total: MANIFEST_TIMEOUT, ..FetchLimits::card() };
+            let limits = FetchLimits { total: MANIFEST_TIMEOUT, ..FetchLimits::for_card() };
             let unusable = |error: &dyn Display| {
                 SetupError::invalid("manifest", format!("{}: {error}", without_secrets(url.as_str())))
             };
             let body = https::get(egress, url.as_str(), limits).await.map_err(|error| unusable(&error))?;
-            digest.check(&body.bytes).map_err(|error| unusable(&error))?;
+            digest.verify(&body.bytes).map_err(|error| unusable(&error))?;
             Ok(body.bytes)
         }
     }
 }
 
 /// Reads a file that the operator named.
-fn read(what: &str, path: &Path) -> Result<Vec<u8>, SetupError> {
+fn read_operator_file(what: &str, path: &Path) -> Result<Vec<u8>, SetupError> {
     std::fs::read(path).map_err(|error| SetupError::invalid(what, format!("{}: {error}", path.display())))
 }
 
@@ -338,13 +347,13 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::fetch::SystemLookup;
+    use crate::fetch::SystemAddressLookup;
 
     /// The result of the operator's egress client for a server with this response, or without one.
-    async fn posted(answer: &[u8], timeout: Duration) -> Result<Bytes, PostError> {
+    async fn posted(answer: &[u8], timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-        let door = OperatorDoor(Egress::new(EgressConfig::default()).unwrap());
+        let door = RpcEgressClient(Egress::new(EgressConfig::default()).unwrap());
         let served = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             let _ = stream.read(&mut [0; 1024]).await.unwrap();
@@ -361,11 +370,11 @@ mod tests {
         let good = posted(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}", long).await;
         assert_eq!(good, Ok(Bytes::from_static(b"{}")));
         let large = posted(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{ }", long).await;
-        assert_eq!(large, Err(PostError::TooLarge(2)));
+        assert_eq!(large, Err(HttpRequestError::TooLarge(2)));
         let refused = posted(b"HTTP/1.1 429 Slow\r\ncontent-length: 0\r\n\r\n", long).await;
-        assert_eq!(refused, Err(PostError::Status(429, Bytes::new())));
-        assert_eq!(posted(b"", short).await, Err(PostError::Timeout(short)));
-        assert!(matches!(posted(b"no HTTP\r\n\r\n", long).await, Err(PostError::Connection(_))));
+        assert_eq!(refused, Err(HttpRequestError::Status(429, Bytes::new())));
+        assert_eq!(posted(b"", short).await, Err(HttpRequestError::Timeout(short)));
+        assert!(matches!(posted(b"no HTTP\r\n\r\n", long).await, Err(HttpRequestError::Connection(_))));
     }
 
     /// Otherwise each of them adds its round trips to the startup time.
@@ -379,10 +388,10 @@ mod tests {
         config.network.connect_to = hosts.iter().map(detour).collect();
         let source = |host: &str| ManifestSource::Url {
             url: format!("https://{host}/manifest.json").parse().unwrap(),
-            digest: Digest::of(b"").to_string(),
+            digest: Digest::compute(b"").to_string(),
         };
         config.rules.manifests = hosts.map(source).into();
-        let egress = egress(&config, Arc::new(SystemLookup), Load::Questions).unwrap();
+        let egress = egress(&config, Arc::new(SystemAddressLookup), ResolverWorkload::Questions).unwrap();
         // No request is answered before all have arrived.
         let all_come = async {
             let mut open = Vec::new();
@@ -390,7 +399,7 @@ mod tests {
                 open.push(listener.accept().await.unwrap());
             }
         };
-        let (fetched, came) = tokio::join!(profiles(&config, &egress), timeout(MANIFEST_TIMEOUT, all_come));
+        let (fetched, came) = tokio::join!(load_profiles(&config, &egress), timeout(MANIFEST_TIMEOUT, all_come));
         came.expect("each is asked for while the others wait");
         let SetupError::Invalid { what, detail } = fetched.expect_err("the hosts hang up");
         assert!(what == "manifest" && detail.contains(hosts[0]), "{what}: {detail}");

@@ -12,17 +12,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve_core::recordable::Recordable;
-use clresolve_ipfs::{Budget, ContentId, ContentPath};
-use clresolve_payment::terms::Reply as SellerReply;
-use clresolve_verdict::evidence::{IpfsOutcome, Source};
+use clresolve_core::recordable::RecordableCause;
+use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
+use clresolve_payment::terms::SellerHttpReply as SellerReply;
+use clresolve_verdict::evidence::{HttpsOutcome, IpfsOutcome};
 use futures_util::future::{Either, select};
 use moka::future::Cache;
 use tokio::time::{Instant, timeout};
 
-use super::content::{Content, Liars, Retrieved};
-use crate::fetch::https::Body;
-use crate::fetch::{Cause, FetchError};
+use super::content::{ContentFetcher, IpfsPathResult, LyingGateways};
+use crate::fetch::https::FetchedDocument;
+use crate::fetch::{FetchError, SourceUnavailableError};
 
 /// Maximum number of cached bytes of each kind. Shared content takes some hundred kilobytes at most (a released layer
 /// has sixty schemas of a few kilobytes). The rest is cards of single names, which are evicted in favour of content
@@ -33,135 +33,143 @@ const KEPT_BYTES: u64 = 1 << 20;
 const ENTRY_BYTES: usize = 512;
 
 /// Content that is shared in one round of a list.
-pub(super) struct SharedContent {
-    source: Arc<dyn Content>,
-    cards: Shared<String, ServedCard>,
-    schemas: Shared<String, Bytes>,
-    documents: Shared<String, Body>,
-    files: Shared<(ContentId, ContentPath), Retrieved>,
+pub(super) struct SharedContentFetcher {
+    source: Arc<dyn ContentFetcher>,
+    cards: SharedFetchCache<String, ServedCard>,
+    schemas: SharedFetchCache<String, Bytes>,
+    documents: SharedFetchCache<String, FetchedDocument>,
+    files: SharedFetchCache<(ContentId, ContentPath), IpfsPathResult>,
 }
 
 /// The body of a card, and the URL that served it.
 type ServedCard = (Bytes, String);
 
-impl SharedContent {
+impl SharedContentFetcher {
     /// Starts a round in which nothing has been fetched from `source`.
-    pub(super) fn over(source: Arc<dyn Content>) -> Self {
+    pub(super) fn new_round(source: Arc<dyn ContentFetcher>) -> Self {
         Self {
             source,
-            cards: Shared::new(|url, (bytes, by)| url.len() + bytes.len() + by.len()),
-            schemas: Shared::new(|url, bytes| url.len() + bytes.len()),
-            documents: Shared::new(|url, body| url.len() + body.bytes.len() + body.final_url.as_str().len()),
-            files: Shared::new(|(_, path), file| {
-                path.to_string().len() + file.walked.bytes().map_or(0, Bytes::len) + file.blocks.bytes()
+            cards: SharedFetchCache::new(|url, (bytes, by)| url.len() + bytes.len() + by.len()),
+            schemas: SharedFetchCache::new(|url, bytes| url.len() + bytes.len()),
+            documents: SharedFetchCache::new(|url, body| url.len() + body.bytes.len() + body.final_url.as_str().len()),
+            files: SharedFetchCache::new(|(_, path), file| {
+                path.to_string().len() + file.walked.bytes().map_or(0, Bytes::len) + file.blocks.total_bytes()
             }),
         }
     }
 }
 
 #[async_trait]
-impl Content for SharedContent {
-    async fn card(&self, url: &str, limit: Duration) -> Source {
+impl ContentFetcher for SharedContentFetcher {
+    async fn fetch_card(&self, url: &str, limit: Duration) -> HttpsOutcome {
         let card = |limit| async move {
-            match self.source.card(url, limit).await {
-                Source::Body { bytes, url } => Ok((bytes, url)),
+            match self.source.fetch_card(url, limit).await {
+                HttpsOutcome::Body { bytes, url } => Ok((bytes, url)),
                 other => Err(other),
             }
         };
-        let is_late = |source: &Source| match source {
-            Source::Unavailable(Recordable::Met(cause)) => is_of_time(cause),
+        let is_late = |source: &HttpsOutcome| match source {
+            HttpsOutcome::Unavailable(RecordableCause::Met(cause)) => is_time_limited(cause),
             _ => false,
         };
         match self.cards.get(url.to_owned(), limit, card, is_late).await {
-            Ok(Got { value: (bytes, url), .. }) => Source::Body { bytes, url },
+            Ok(SharedFetchResult { value: (bytes, url), .. }) => HttpsOutcome::Body { bytes, url },
             Err(other) => other,
         }
     }
 
-    async fn walk(
+    async fn walk_ipfs_path(
         &self,
         cid: &ContentId,
         path: &ContentPath,
         known: &[Bytes],
-        budget: Budget,
+        budget: DagWalkBudget,
         limit: Duration,
-    ) -> Retrieved {
-        if !known.is_empty() || budget != Budget::card() {
-            return self.source.walk(cid, path, known, budget, limit).await;
+    ) -> IpfsPathResult {
+        if !known.is_empty() || budget != DagWalkBudget::for_card() {
+            return self.source.walk_ipfs_path(cid, path, known, budget, limit).await;
         }
         let file = |limit| async move {
             let began = Instant::now();
-            let retrieved = self.source.walk(cid, path, &[], budget, limit).await;
+            let retrieved = self.source.walk_ipfs_path(cid, path, &[], budget, limit).await;
             let is_late = began.elapsed() >= limit || lacks_time(&retrieved.walked);
             if retrieved.walked.bytes().is_some() { Ok(retrieved) } else { Err((retrieved, is_late)) }
         };
         match self.files.get((*cid, path.clone()), limit, file, |(_, is_late)| *is_late).await {
-            Ok(Got { value, is_own: true }) => value,
+            Ok(SharedFetchResult { value, is_own: true }) => value,
             // The gateways sent the wrong blocks to another name.
-            Ok(Got { value, is_own: false }) => Retrieved { liars: Liars::new(), ..value },
+            Ok(SharedFetchResult { value, is_own: false }) => IpfsPathResult { liars: LyingGateways::new(), ..value },
             Err((retrieved, _)) => retrieved,
         }
     }
 
-    async fn key_set(&self, url: &str, limit: Duration) -> Source {
-        self.source.key_set(url, limit).await
+    async fn fetch_key_set(&self, url: &str, limit: Duration) -> HttpsOutcome {
+        self.source.fetch_key_set(url, limit).await
     }
 
-    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
-        let schema = |limit| self.source.schema(url, limit);
+    async fn fetch_schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
+        let schema = |limit| self.source.fetch_schema(url, limit);
         self.schemas.get(url.to_owned(), limit, schema, is_late).await.map(|got| got.value)
     }
 
-    async fn document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
-        let document = |limit| self.source.document(url, limit);
+    async fn fetch_document(&self, url: &str, limit: Duration) -> Result<FetchedDocument, FetchError> {
+        let document = |limit| self.source.fetch_document(url, limit);
         self.documents.get(url.to_owned(), limit, document, is_late).await.map(|got| got.value)
     }
 
-    async fn plain_document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
-        self.source.plain_document(url, limit).await
+    async fn fetch_plain_http_document(&self, url: &str, limit: Duration) -> Result<FetchedDocument, FetchError> {
+        self.source.fetch_plain_http_document(url, limit).await
     }
 
-    async fn registry(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
-        self.source.registry(url, limit).await
+    async fn fetch_registry_manifest(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
+        self.source.fetch_registry_manifest(url, limit).await
     }
 
-    async fn unpaid(&self, url: &str, body: Option<Bytes>, limit: Duration) -> Result<SellerReply, FetchError> {
-        self.source.unpaid(url, body, limit).await
+    async fn send_unpaid_request(
+        &self,
+        url: &str,
+        body: Option<Bytes>,
+        limit: Duration,
+    ) -> Result<SellerReply, FetchError> {
+        self.source.send_unpaid_request(url, body, limit).await
     }
 
-    fn rest(&self, past: Duration) -> Option<Duration> {
-        self.source.rest(past)
+    fn gateway_pause(&self, past: Duration) -> Option<Duration> {
+        self.source.gateway_pause(past)
     }
 
-    fn anew(&self) -> Option<Arc<dyn Content>> {
-        Some(Arc::new(Self::over(Arc::clone(&self.source))))
+    fn without_stored_content(&self) -> Option<Arc<dyn ContentFetcher>> {
+        Some(Arc::new(Self::new_round(Arc::clone(&self.source))))
     }
 }
 
 fn is_late(error: &FetchError) -> bool {
-    error.cause().is_some_and(is_of_time)
+    error.cause().is_some_and(is_time_limited)
 }
 
 /// Whether more time might have helped. A host that requests a pause is asked again while there is time.
-fn is_of_time(cause: &Cause) -> bool {
-    matches!(cause, Cause::Timeout | Cause::NoTurn | Cause::Status(429 | 503))
+fn is_time_limited(cause: &SourceUnavailableError) -> bool {
+    matches!(
+        cause,
+        SourceUnavailableError::Timeout | SourceUnavailableError::NoTurn | SourceUnavailableError::Status(429 | 503)
+    )
 }
 
 /// Whether more time might have helped with a gateway.
 fn lacks_time(walked: &IpfsOutcome) -> bool {
-    let late = [Cause::Timeout, Cause::NoTurn].map(|cause| cause.to_string());
+    let late = [SourceUnavailableError::Timeout, SourceUnavailableError::NoTurn].map(|cause| cause.to_string());
     matches!(walked, IpfsOutcome::Unproven(causes) if causes.iter().any(|(_, cause)| late.contains(cause)))
 }
 
-struct Shared<K, V>(Cache<K, V>);
+struct SharedFetchCache<K, V>(Cache<K, V>);
 
 /// A result, and whether this caller fetched it.
-struct Got<V> {
+struct SharedFetchResult<V> {
     value: V,
     is_own: bool,
 }
 
-impl<K, V> Shared<K, V>
+impl<K, V> SharedFetchCache<K, V>
 where
     K: Hash + Eq + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
@@ -179,7 +187,7 @@ where
         limit: Duration,
         fetch: impl Fn(Duration) -> F,
         is_late: impl Fn(&E) -> bool,
-    ) -> Result<Got<V>, E>
+    ) -> Result<SharedFetchResult<V>, E>
     where
         E: Clone + Send + Sync + 'static,
         F: Future<Output = Result<V, E>> + Send,
@@ -202,13 +210,15 @@ where
             },
         };
         let own = match own {
-            Either::Left((Ok(entry), _)) => return Ok(Got { value: entry.into_value(), is_own: is_own() }),
+            Either::Left((Ok(entry), _)) => {
+                return Ok(SharedFetchResult { value: entry.into_value(), is_own: is_own() });
+            }
             Either::Left((Err(error), _)) if is_own() || !is_late(&error) => return Err(E::clone(&error)),
             Either::Left((Err(_), Some(begun))) => begun.await,
             Either::Left((Err(_), None)) => fetch(left()).await,
             Either::Right(own) => own,
         };
-        own.map(|value| Got { value, is_own: true })
+        own.map(|value| SharedFetchResult { value, is_own: true })
     }
 }
 
@@ -225,14 +235,14 @@ mod tests {
 
     /// A host that responds after a delay, and counts requests.
     struct Host {
-        shared: Shared<&'static str, usize>,
+        shared: SharedFetchCache<&'static str, usize>,
         asked: AtomicUsize,
         takes: Duration,
     }
 
     impl Host {
         fn new(takes: Duration) -> Self {
-            Self { shared: Shared::new(|_, _| 1), asked: AtomicUsize::new(0), takes }
+            Self { shared: SharedFetchCache::new(|_, _| 1), asked: AtomicUsize::new(0), takes }
         }
 
         /// Fetches with this time limit, as one name does.

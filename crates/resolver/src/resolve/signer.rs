@@ -5,32 +5,32 @@ pub(super) mod receipts;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_core::name::{EnsName, NameError};
-use clresolve_core::reading::{Answer, Block, Reading};
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::records::{Key, Record, RecordSet};
-use clresolve_core::state::State;
-use clresolve_jose::PublicKey;
+use clresolve_core::name::{EnsName, EnsNameError};
+use clresolve_core::reading::{ChainBlock, EnsAnswer, NameReading};
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::state::TrustState;
+use clresolve_jose::Ed25519PublicKey;
 use clresolve_payment::offer::SignerKeys;
-use clresolve_verdict::check::records::{chain_error, unsettled};
+use clresolve_verdict::check::records::{chain_error_reason, unsettled_reasons};
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::published::Published;
+use clresolve_verdict::published::PublishedPayments;
 use futures_util::future::FutureExt as _;
 
-use super::cached::CachedWalker;
-use super::look_ups::{Beside, LookUpResult, LookUps};
-use super::walk::Walker;
-use crate::cache::{HeadId, SeenHead};
-use crate::config::Grade;
+use super::cached::CachingResolver;
+use super::look_ups::{LookupCache, LookupCacheValue, LookupVerdictKey};
+use super::walk::UncachedResolver;
+use crate::cache::{HeadId, ReportedHead};
+use crate::config::ProofGrade;
 
 /// The signer's records of a name. They are set at a settled block, and unchanged at the newest one. Offers and roots
 /// also require more than a single third-party endpoint as the source. Receipts only report that.
 pub struct SignerRecords {
     records: RecordSet,
-    grade: Grade,
-    block: Block,
+    grade: ProofGrade,
+    block: ChainBlock,
     /// Codes for parties that influence the records: an off-chain gateway, or an ancestor's resolver.
-    lent: Vec<Code>,
+    lent: Vec<ReasonCode>,
     /// The block number up to which the chain was read. `None` if no head confirms the records, such as those from a
     /// gateway.
     newest: Option<u64>,
@@ -38,7 +38,7 @@ pub struct SignerRecords {
 
 /// Why a name has no signer's records.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SignerError {
+pub enum SignerRecordsError {
     /// They could not be read, or are not settled. Asking again may help.
     #[error("{0}")]
     Unavailable(String),
@@ -53,99 +53,117 @@ pub enum SignerError {
     NoResolver,
     /// This record is not set.
     #[error("{0} is not set")]
-    Absent(Key),
+    Absent(RecordKey),
     /// This record is not UTF-8.
     #[error("{0} is not UTF-8")]
-    NotUtf8(Key),
+    NotUtf8(RecordKey),
     /// The gate would not accept them, for this cause.
     #[error("{0}")]
     NotReliedOn(&'static str),
     /// The value of `cl.receipt.signer` is not a valid name.
     #[error(transparent)]
-    NoName(#[from] NameError),
+    NoName(#[from] EnsNameError),
     /// The records of a name and of its signer were read at different blocks. Asking again may help.
     #[error("the two names were read at different blocks")]
     TwoBlocks,
 }
 
 /// The name that signs for a name, with its records.
-type SignerResult = Result<(EnsName, SignerRecords), SignerError>;
+type SignerRecordsResult = Result<(EnsName, SignerRecords), SignerRecordsError>;
 
 impl SignerRecords {
     /// Reads the records of `name`. Any objection to the reading is an error.
-    pub(super) async fn read(walker: &Walker, name: &EnsName, limit: Duration) -> Result<Self, SignerError> {
-        Self::read_unless(walker, name, limit, |_| true).await
+    pub(super) async fn read_records(
+        walker: &UncachedResolver,
+        name: &EnsName,
+        limit: Duration,
+    ) -> Result<Self, SignerRecordsError> {
+        Self::read_unless_objection(walker, name, limit, |_| true).await
     }
 
     /// Reads the records of `name`. An objection to the reading is an error if it counts.
-    async fn read_unless(
-        walker: &Walker,
+    async fn read_unless_objection(
+        walker: &UncachedResolver,
         name: &EnsName,
         limit: Duration,
         counts: impl Fn(&Reason) -> bool,
-    ) -> Result<Self, SignerError> {
+    ) -> Result<Self, SignerRecordsError> {
         let block = walker.config.chain.block;
-        let reading = match tokio::time::timeout(limit, walker.chain.read_keys(name, block, &Key::SIGNER)).await {
-            Ok(Ok(reading)) => reading,
-            Ok(Err(error)) => return Err(SignerError::Unavailable(chain_error(&error).observed.unwrap_or_default())),
-            Err(_) => return Err(SignerError::Unavailable("no answer in time".to_owned())),
-        };
-        match unsettled(&reading, block, walker.config.chain.id, walker.now()).into_iter().find(|reason| counts(reason))
+        let reading = match tokio::time::timeout(
+            limit,
+            walker.chain.read_selected_records(name, block, &RecordKey::SIGNER),
+        )
+        .await
         {
-            Some(reason) if reason.code == Code::RecordPending => Err(SignerError::Pending(Box::new(reason))),
-            Some(reason) => Err(SignerError::Unavailable(format!("{}: {}", reason.code, reason.message))),
-            None => Self::of(reading),
+            Ok(Ok(reading)) => reading,
+            Ok(Err(error)) => {
+                return Err(SignerRecordsError::Unavailable(chain_error_reason(&error).observed.unwrap_or_default()));
+            }
+            Err(_) => return Err(SignerRecordsError::Unavailable("no answer in time".to_owned())),
+        };
+        match unsettled_reasons(&reading, block, walker.config.chain.id, walker.now())
+            .into_iter()
+            .find(|reason| counts(reason))
+        {
+            Some(reason) if reason.code == ReasonCode::RecordPending => {
+                Err(SignerRecordsError::Pending(Box::new(reason)))
+            }
+            Some(reason) => Err(SignerRecordsError::Unavailable(format!("{}: {}", reason.code, reason.message))),
+            None => Self::from_reading(reading),
         }
     }
 
-    fn of(reading: Reading) -> Result<Self, SignerError> {
+    fn from_reading(reading: NameReading) -> Result<Self, SignerRecordsError> {
         match reading.answer {
-            Answer::Records(found) => Ok(Self {
-                lent: [(found.offchain, Code::RecordOffchain), (found.wildcard.is_some(), Code::NameWildcard)]
-                    .into_iter()
-                    .filter_map(|(is_lent, code)| is_lent.then_some(code))
-                    .collect(),
+            EnsAnswer::Records(found) => Ok(Self {
+                lent: [
+                    (found.offchain, ReasonCode::RecordOffchain),
+                    (found.wildcard.is_some(), ReasonCode::NameWildcard),
+                ]
+                .into_iter()
+                .filter_map(|(is_lent, code)| is_lent.then_some(code))
+                .collect(),
                 records: found.records,
                 grade: reading.proof.grade,
                 block: reading.block,
                 newest: reading.newest.filter(|_| !found.offchain),
             }),
-            Answer::Unregistered => Err(SignerError::Unregistered),
-            Answer::NoResolver(_) => Err(SignerError::NoResolver),
+            EnsAnswer::Unregistered => Err(SignerRecordsError::Unregistered),
+            EnsAnswer::NoResolver(_) => Err(SignerRecordsError::NoResolver),
         }
     }
 
     /// The text under a key. `None` if the record is not set.
-    fn text(&self, key: Key) -> Result<Option<&str>, SignerError> {
+    fn text(&self, key: RecordKey) -> Result<Option<&str>, SignerRecordsError> {
         match self.records.get(key) {
-            Record::Text(text) => Ok(Some(text)),
-            Record::Absent => Ok(None),
-            Record::NotUtf8(_) => Err(SignerError::NotUtf8(key)),
+            TextRecord::Text(text) => Ok(Some(text)),
+            TextRecord::Absent => Ok(None),
+            TextRecord::NotUtf8(_) => Err(SignerRecordsError::NotUtf8(key)),
         }
     }
 
     /// The text of `cl.sig.pub`.
-    pub fn public_key(&self) -> Result<&str, SignerError> {
-        self.text(Key::SigPub)?.ok_or(SignerError::Absent(Key::SigPub))
+    pub fn public_key(&self) -> Result<&str, SignerRecordsError> {
+        self.text(RecordKey::SigPub)?.ok_or(SignerRecordsError::Absent(RecordKey::SigPub))
     }
 
     /// The text of `cl.sig.kid`. `None` if the record is not set.
-    pub fn key_id(&self) -> Result<Option<&str>, SignerError> {
-        self.text(Key::SigKid)
+    pub fn key_id(&self) -> Result<Option<&str>, SignerRecordsError> {
+        self.text(RecordKey::SigKid)
     }
 }
 
 /// The name that signs for `name`, with its records: the name in `cl.receipt.signer`, or `name` itself if that record
 /// is not set. `records_of` reads the records of a name. The records of both names are from the same block.
-async fn at_one_block<F: Future<Output = Result<SignerRecords, SignerError>>>(
+async fn read_at_one_block<F: Future<Output = Result<SignerRecords, SignerRecordsError>>>(
     name: &EnsName,
     records_of: impl Fn(EnsName) -> F,
-) -> SignerResult {
+) -> SignerRecordsResult {
     let mut own = records_of(name.clone()).await?;
     // The settled block advances about every six minutes, so two readings see different blocks at most once. The newest
     // block may advance twice, and then the result is an error.
     for _ in 0..2 {
-        let signer = match own.text(Key::ReceiptSigner)? {
+        let signer = match own.text(RecordKey::ReceiptSigner)? {
             Some(text) => EnsName::parse(text)?,
             None => name.clone(),
         };
@@ -158,37 +176,39 @@ async fn at_one_block<F: Future<Output = Result<SignerRecords, SignerError>>>(
         }
         own = records_of(name.clone()).await?;
     }
-    Err(SignerError::TwoBlocks)
+    Err(SignerRecordsError::TwoBlocks)
 }
 
 /// Addresses of the name that are unchanged at the newest block. They sign by EIP-712. The key that signs by JWS has
 /// not been read yet.
-pub(super) fn addresses(published: &Published) -> SignerKeys {
+pub(super) fn signing_addresses(published: &PublishedPayments) -> SignerKeys {
     let addresses = published.settled_addresses();
-    SignerKeys { addresses, ed25519: Vec::new(), unread: Some(unread("it was not asked for")) }
+    SignerKeys { addresses, ed25519: Vec::new(), unread: Some(unread_key_reason("it was not asked for")) }
 }
 
 /// The key that signs the offers of a name.
 #[derive(Clone, Debug)]
-pub(super) enum OfferKey {
-    Is(Box<PublicKey>),
+pub(super) enum OfferSigningKey {
+    Is(Box<Ed25519PublicKey>),
     /// The name has no key, or none that the gate would accept.
     None,
     /// It could not be read, or is about to change.
     Unread(Box<Reason>),
 }
 
-impl OfferKey {
+impl OfferSigningKey {
     /// The key in the records of the signing name, or the consequence of the error in reading them.
-    fn of(signer: SignerResult) -> Self {
-        let key = signer.and_then(|(_, records)| Ok(PublicKey::from_record(records.public_key()?).ok()));
+    fn from_signer(signer: SignerRecordsResult) -> Self {
+        let key = signer.and_then(|(_, records)| Ok(Ed25519PublicKey::from_record(records.public_key()?).ok()));
         match key {
             Ok(Some(key)) => Self::Is(Box::new(key)),
-            Ok(None) | Err(SignerError::Unregistered | SignerError::NoResolver) => Self::None,
-            Err(SignerError::Absent(_) | SignerError::NotUtf8(_)) => Self::None,
-            Err(SignerError::NotReliedOn(_) | SignerError::NoName(_)) => Self::None,
-            Err(error @ (SignerError::Unavailable(_) | SignerError::TwoBlocks)) => Self::undecided(&error.to_string()),
-            Err(SignerError::Pending(reason)) => Self::Unread(reason),
+            Ok(None) | Err(SignerRecordsError::Unregistered | SignerRecordsError::NoResolver) => Self::None,
+            Err(SignerRecordsError::Absent(_) | SignerRecordsError::NotUtf8(_)) => Self::None,
+            Err(SignerRecordsError::NotReliedOn(_) | SignerRecordsError::NoName(_)) => Self::None,
+            Err(error @ (SignerRecordsError::Unavailable(_) | SignerRecordsError::TwoBlocks)) => {
+                Self::undecided(&error.to_string())
+            }
+            Err(SignerRecordsError::Pending(reason)) => Self::Unread(reason),
         }
     }
 
@@ -203,53 +223,58 @@ impl OfferKey {
     }
 }
 
-fn unread(cause: &str) -> Box<Reason> {
+fn unread_key_reason(cause: &str) -> Box<Reason> {
     let message = "The key with which the name signs its offers was not read.";
-    let reason = Reason::new(Code::OfferSignerUnproven).message(message).observed(cause);
+    let reason = Reason::new(ReasonCode::OfferSignerUnproven).message(message).observed(cause);
     Box::new(Reason { retryable: true, ..reason })
 }
 
-impl LookUpResult for OfferKey {
-    fn state(&self) -> State {
+impl LookupCacheValue for OfferSigningKey {
+    fn lifetime_state(&self) -> TrustState {
         match self {
-            Self::Is(_) => State::Trusted,
-            Self::None => State::Untrusted,
-            Self::Unread(_) => State::Indeterminate,
+            Self::Is(_) => TrustState::Trusted,
+            Self::None => TrustState::Untrusted,
+            Self::Unread(_) => TrustState::Indeterminate,
         }
     }
 
     fn undecided(cause: &str) -> Self {
-        Self::Unread(unread(cause))
+        Self::Unread(unread_key_reason(cause))
     }
 }
 
 /// In-flight readings of offer keys, and recent results.
-pub(super) type OfferKeys = SignerLookUps<OfferKey>;
+pub(super) type OfferSigningKeyCache = SignerLookupCache<OfferSigningKey>;
 
 /// Reads the key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. Returns no key if
 /// the record has none, or if the gate would not accept the records.
-pub(super) async fn offer_key(keys: &OfferKeys, cached: &CachedWalker, beside: &Beside) -> OfferKey {
-    look_up(keys, cached, beside, |_| true, OfferKey::of).await
+pub(super) async fn offer_key(
+    keys: &OfferSigningKeyCache,
+    cached: &CachingResolver,
+    beside: &LookupVerdictKey,
+) -> OfferSigningKey {
+    look_up(keys, cached, beside, |_| true, OfferSigningKey::from_signer).await
 }
 
 /// In-flight readings of signers, and recent results.
-pub(super) type SignerLookUps<V> = LookUps<(), UnderHead<V>>;
+pub(super) type SignerLookupCache<V> = LookupCache<(), SignerLookupResult<V>>;
 
 /// A result that depends on a signer's records.
 #[derive(Clone)]
-pub(super) struct UnderHead<V> {
+pub(super) struct SignerLookupResult<V> {
     value: V,
-    /// The newest head before the reading, if it confirms the records: they are on chain, and were read up to its height.
+    /// The newest head before the reading, if it confirms the records: they are on chain, and were read up to its
+    /// height.
     confirmed_at: Option<HeadId>,
 }
 
-impl<V: LookUpResult> LookUpResult for UnderHead<V> {
-    fn confirmed_at(&self) -> Option<HeadId> {
+impl<V: LookupCacheValue> LookupCacheValue for SignerLookupResult<V> {
+    fn confirming_head(&self) -> Option<HeadId> {
         self.confirmed_at
     }
 
-    fn state(&self) -> State {
-        self.value.state()
+    fn lifetime_state(&self) -> TrustState {
+        self.value.lifetime_state()
     }
 
     fn undecided(cause: &str) -> Self {
@@ -259,61 +284,61 @@ impl<V: LookUpResult> LookUpResult for UnderHead<V> {
 
 /// Returns what the records of a name's signer show. Records that the newest head confirms are read once under it,
 /// others for each question.
-async fn look_up<V: LookUpResult>(
-    look_ups: &SignerLookUps<V>,
-    cached: &CachedWalker,
-    beside: &Beside,
+async fn look_up<V: LookupCacheValue>(
+    look_ups: &SignerLookupCache<V>,
+    cached: &CachingResolver,
+    beside: &LookupVerdictKey,
     counts: fn(&Reason) -> bool,
-    decode: fn(SignerResult) -> V,
+    decode: fn(SignerRecordsResult) -> V,
 ) -> V {
     let head = cached.followed_head().ok();
     let (walker, name) = (Arc::clone(&cached.walker), beside.name.clone());
     let read = async move {
         let signer = read_signer(&walker, &name, counts).await;
         let newest = signer.as_ref().ok().and_then(|(_, records)| records.newest);
-        UnderHead { value: decode(signer), confirmed_at: head.and_then(|seen| confirming(seen, newest)) }
+        SignerLookupResult { value: decode(signer), confirmed_at: head.and_then(|seen| confirming_head(seen, newest)) }
     };
     let read = read.boxed();
     let head = head.map(|seen| seen.id);
-    look_ups.answer_under(head, beside.clone(), (), &cached.walker.clock, read).await.value
+    look_ups.get_or_look_up_under(head, beside.clone(), (), &cached.walker.clock, read).await.value
 }
 
 /// The head, if it confirms records that were read up to the block number `newest` after it was known.
-fn confirming(seen: SeenHead, newest: Option<u64>) -> Option<HeadId> {
+fn confirming_head(seen: ReportedHead, newest: Option<u64>) -> Option<HeadId> {
     (newest >= Some(seen.head.block.number)).then_some(seen.id)
 }
 
 /// Reads the name in `cl.receipt.signer`, or the name itself if that record is not set, with its records if the gate
 /// would accept them. An objection to a reading is an error if it counts.
-async fn read_signer(walker: &Walker, name: &EnsName, counts: fn(&Reason) -> bool) -> SignerResult {
-    at_one_block(name, |name| relied_on(walker, name, counts)).await
+async fn read_signer(walker: &UncachedResolver, name: &EnsName, counts: fn(&Reason) -> bool) -> SignerRecordsResult {
+    read_at_one_block(name, |name| read_accepted(walker, name, counts)).await
 }
 
 /// Reads the records of a name if the gate would accept them. An objection to the reading is an error if it counts.
-async fn relied_on(
-    walker: &Walker,
+async fn read_accepted(
+    walker: &UncachedResolver,
     name: EnsName,
     counts: impl Fn(&Reason) -> bool,
-) -> Result<SignerRecords, SignerError> {
-    let records = SignerRecords::read_unless(walker, &name, walker.config.timeout / 2, counts).await?;
-    records.if_relied_on(&walker.config.gate.policy())
+) -> Result<SignerRecords, SignerRecordsError> {
+    let records = SignerRecords::read_unless_objection(walker, &name, walker.config.timeout / 2, counts).await?;
+    records.if_accepted_by(&walker.config.gate.policy())
 }
 
 impl SignerRecords {
     /// These records, if the gate would accept them.
-    fn if_relied_on(self, gate: &GatePolicy) -> Result<Self, SignerError> {
-        match self.objection(gate) {
-            Some(why) => Err(SignerError::NotReliedOn(why)),
+    fn if_accepted_by(self, gate: &GatePolicy) -> Result<Self, SignerRecordsError> {
+        match self.gate_objection(gate) {
+            Some(why) => Err(SignerRecordsError::NotReliedOn(why)),
             None => Ok(self),
         }
     }
 
     /// Why the gate would not accept them: a weaker grade of proof than it requires, or their source.
-    fn objection(&self, gate: &GatePolicy) -> Option<&'static str> {
+    fn gate_objection(&self, gate: &GatePolicy) -> Option<&'static str> {
         if gate.min_proof.is_some_and(|least| self.grade < least) {
             return Some("the grade of proof is lower than the gate demands");
         }
-        let denies = |code: &Code| gate.deny.contains(code) && !clresolve_core::mutant!("anybody-lends-keys");
+        let denies = |code: &ReasonCode| gate.deny.contains(code) && !clresolve_core::mutant!("anybody-lends-keys");
         self.lent
             .iter()
             .any(denies)
@@ -333,11 +358,11 @@ mod tests {
 
     const AGENT: &str = "agent.eth";
 
-    pub(super) fn records(of: impl IntoIterator<Item = (Key, Record)>) -> SignerRecords {
-        let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
+    pub(super) fn records(of: impl IntoIterator<Item = (RecordKey, TextRecord)>) -> SignerRecords {
+        let block = ChainBlock { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
         SignerRecords {
             records: of.into_iter().collect(),
-            grade: Grade::Quorum,
+            grade: ProofGrade::Quorum,
             block,
             lent: Vec::new(),
             newest: Some(9),
@@ -363,22 +388,22 @@ mod tests {
             self.reads.get()
         }
 
-        pub(super) fn read(&self, name: &EnsName) -> Ready<Result<SignerRecords, SignerError>> {
+        pub(super) fn read(&self, name: &EnsName) -> Ready<Result<SignerRecords, SignerRecordsError>> {
             let number = self.blocks[self.reads.get()];
             self.reads.set(self.reads.get() + 1);
-            let names_signer = (Key::ReceiptSigner, "signer.eth");
-            let has_key = (Key::SigPub, "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=");
+            let names_signer = (RecordKey::ReceiptSigner, "signer.eth");
+            let has_key = (RecordKey::SigPub, "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=");
             let (key, text) = if name.as_str() == AGENT { names_signer } else { has_key };
-            let mut found = records([(key, Record::Text(text.to_owned()))]);
-            found.block = Block { number: number.into(), hash: B256::repeat_byte(number), ..found.block };
+            let mut found = records([(key, TextRecord::Text(text.to_owned()))]);
+            found.block = ChainBlock { number: number.into(), hash: B256::repeat_byte(number), ..found.block };
             ready(Ok(found))
         }
     }
 
     /// The key of the agent's offers, read at these blocks, and how many names were read for it.
-    async fn offer_key_at(blocks: &[u8]) -> (OfferKey, usize) {
+    async fn offer_key_at(blocks: &[u8]) -> (OfferSigningKey, usize) {
         let chain = InTurn::at(blocks);
-        let key = OfferKey::of(at_one_block(&chain.agent(), |name| chain.read(&name)).await);
+        let key = OfferSigningKey::from_signer(read_at_one_block(&chain.agent(), |name| chain.read(&name)).await);
         (key, chain.reads())
     }
 
@@ -387,31 +412,31 @@ mod tests {
     async fn both_names_of_an_offer_are_read_at_one_block() {
         for (blocks, count) in [(&[1, 1][..], 2), (&[1, 2, 2, 2], 4)] {
             let (key, reads) = offer_key_at(blocks).await;
-            assert!(matches!(key, OfferKey::Is(_)), "{blocks:?}: {key:?}");
+            assert!(matches!(key, OfferSigningKey::Is(_)), "{blocks:?}: {key:?}");
             assert_eq!(reads, count, "{blocks:?}");
         }
         let (key, _) = offer_key_at(&[1, 2, 3, 4, 5, 6]).await;
-        let OfferKey::Unread(reason) = key else { panic!("it moved on each time: {key:?}") };
+        let OfferSigningKey::Unread(reason) = key else { panic!("it moved on each time: {key:?}") };
         let said = (reason.code, reason.observed, reason.retryable);
-        assert_eq!(said, (Code::OfferSignerUnproven, Some(SignerError::TwoBlocks.to_string()), true));
+        assert_eq!(said, (ReasonCode::OfferSignerUnproven, Some(SignerRecordsError::TwoBlocks.to_string()), true));
     }
 
     #[test]
     fn only_what_was_not_read_leaves_open_who_signs_offers() {
         for none in [
-            SignerError::Unregistered,
-            SignerError::NoResolver,
-            SignerError::Absent(Key::SigPub),
-            SignerError::NotUtf8(Key::ReceiptSigner),
-            SignerError::NotReliedOn("a reason"),
-            SignerError::NoName(NameError::Empty),
+            SignerRecordsError::Unregistered,
+            SignerRecordsError::NoResolver,
+            SignerRecordsError::Absent(RecordKey::SigPub),
+            SignerRecordsError::NotUtf8(RecordKey::ReceiptSigner),
+            SignerRecordsError::NotReliedOn("a reason"),
+            SignerRecordsError::NoName(EnsNameError::Empty),
         ] {
-            let key = OfferKey::of(Err(none.clone()));
-            assert!(matches!(key, OfferKey::None), "{none}: {key:?}");
+            let key = OfferSigningKey::from_signer(Err(none.clone()));
+            assert!(matches!(key, OfferSigningKey::None), "{none}: {key:?}");
         }
-        for open in [SignerError::Unavailable("it is down".to_owned()), SignerError::TwoBlocks] {
-            let key = OfferKey::of(Err(open.clone()));
-            let OfferKey::Unread(reason) = key else { panic!("{open}: {key:?}") };
+        for open in [SignerRecordsError::Unavailable("it is down".to_owned()), SignerRecordsError::TwoBlocks] {
+            let key = OfferSigningKey::from_signer(Err(open.clone()));
+            let OfferSigningKey::Unread(reason) = key else { panic!("{open}: {key:?}") };
             assert_eq!(reason.observed, Some(open.to_string()));
         }
     }
@@ -420,22 +445,26 @@ mod tests {
     fn keys_are_relied_on_as_the_gate_says() {
         let own = records([]);
         let lent = |code| SignerRecords { lent: vec![code], ..records([]) };
-        let gate = |deny: &[Code], min_proof| GatePolicy { deny: deny.to_vec(), min_proof, ..GatePolicy::default() };
-        let objects = |records: &SignerRecords, gate: GatePolicy| records.objection(&gate).is_some();
-        let codes = [Code::RecordOffchain, Code::NameWildcard];
+        let gate =
+            |deny: &[ReasonCode], min_proof| GatePolicy { deny: deny.to_vec(), min_proof, ..GatePolicy::default() };
+        let objects = |records: &SignerRecords, gate: GatePolicy| records.gate_objection(&gate).is_some();
+        let codes = [ReasonCode::RecordOffchain, ReasonCode::NameWildcard];
         for (code, other) in codes.into_iter().zip(codes.into_iter().rev()) {
             assert!(objects(&lent(code), gate(&[code], None)) && !objects(&own, gate(&[code], None)), "{code}");
             assert!(!objects(&lent(code), gate(&[other], None)) && !objects(&lent(code), gate(&[], None)), "{code}");
         }
-        assert!(objects(&own, gate(&[], Some(Grade::StateProof))) && !objects(&own, gate(&[], Some(Grade::Quorum))));
+        assert!(
+            objects(&own, gate(&[], Some(ProofGrade::StateProof)))
+                && !objects(&own, gate(&[], Some(ProofGrade::Quorum)))
+        );
     }
 
     #[test]
     fn a_key_that_is_not_set_or_no_text_is_none() {
-        let of = |record| records([(Key::SigPub, record)]).public_key().map(str::to_owned);
-        assert_eq!(of(Record::Text("ed25519:AA".to_owned())), Ok("ed25519:AA".to_owned()));
-        assert_eq!(of(Record::Absent), Err(SignerError::Absent(Key::SigPub)));
-        assert_eq!(of(Record::NotUtf8(vec![0xff])), Err(SignerError::NotUtf8(Key::SigPub)));
+        let of = |record| records([(RecordKey::SigPub, record)]).public_key().map(str::to_owned);
+        assert_eq!(of(TextRecord::Text("ed25519:AA".to_owned())), Ok("ed25519:AA".to_owned()));
+        assert_eq!(of(TextRecord::Absent), Err(SignerRecordsError::Absent(RecordKey::SigPub)));
+        assert_eq!(of(TextRecord::NotUtf8(vec![0xff])), Err(SignerRecordsError::NotUtf8(RecordKey::SigPub)));
     }
 
     #[cfg(feature = "sandbox")]
@@ -443,14 +472,14 @@ mod tests {
     async fn a_key_that_the_newest_block_does_not_repeat_is_pending() {
         let spec = "[[agent]]\nname = \"leaving.eth\"\nabout = \"Its key changes.\"\nrecords.\"cl.sig.pub\" = \
                     \"ed25519:AA\"\nlatest.\"cl.sig.pub\" = \"ed25519:AB\"\n";
-        let spec = clresolve_sandbox::spec::Spec::parse(spec).expect("it is a world");
-        let world = crate::sandbox::World::start(&spec).await.expect("it starts");
+        let spec = clresolve_sandbox::spec::SandboxSpec::parse(spec).expect("it is a world");
+        let world = crate::sandbox::CustomSandbox::start(&spec).await.expect("it starts");
         let resolver = crate::Resolver::new(&world.config()).await.expect("its configuration is good");
         let walker = &resolver.0.walker;
         let name = EnsName::parse("leaving.eth").expect("a name");
-        let read = SignerRecords::read(walker, &name, walker.config.timeout).await.map(|_| ());
-        let Err(SignerError::Pending(reason)) = read else { panic!("{read:?}") };
-        assert_eq!(reason.code, Code::RecordPending);
+        let read = SignerRecords::read_records(walker, &name, walker.config.timeout).await.map(|_| ());
+        let Err(SignerRecordsError::Pending(reason)) = read else { panic!("{read:?}") };
+        assert_eq!(reason.code, ReasonCode::RecordPending);
     }
 
     /// Otherwise each receipt and each decision would cost requests to every endpoint.
@@ -460,23 +489,23 @@ mod tests {
         const HOUR: Duration = Duration::from_secs(3600);
         let spec = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nrecords.\"cl.sig.pub\" = \
                     \"ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw\"\n";
-        let spec = crate::sandbox::Spec::parse(spec).expect("it is a world");
-        let mut world = crate::sandbox::World::start(&spec).await.expect("it starts");
+        let spec = crate::sandbox::SandboxSpec::parse(spec).expect("it is a world");
+        let mut world = crate::sandbox::CustomSandbox::start(&spec).await.expect("it starts");
         let mut config = world.config();
         (config.chain.head_poll, config.cache.max_unconfirmed) = (HOUR, HOUR);
         let resolver = crate::Resolver::new(&config).await.expect("its configuration is good");
-        let beside = Beside::of(&resolver.resolve("good.eth").await).expect("a name");
+        let beside = LookupVerdictKey::of_resolution(&resolver.resolve("good.eth").await).expect("a name");
         let cached = &resolver.0.cached;
-        let asked = async |world: &crate::sandbox::World| {
+        let asked = async |world: &crate::sandbox::CustomSandbox| {
             let before = world.counts().rpc;
             let key = offer_key(&resolver.0.offer_keys, cached, &beside).await;
-            (matches!(key, OfferKey::Is(_)), world.counts().rpc > before)
+            (matches!(key, OfferSigningKey::Is(_)), world.counts().rpc > before)
         };
         assert_eq!([asked(&world).await, asked(&world).await], [(true, true); 2], "no head is followed");
 
         let _following = resolver.follow_heads();
         let reader = resolver.0.walker.heads.as_ref().expect("it has endpoints");
-        let follow = async || cached.cache.heads.note(Arc::clone(reader).newest().await.expect("a head"));
+        let follow = async || cached.cache.heads.record_head(Arc::clone(reader).newest_head().await.expect("a head"));
         follow().await;
         assert_eq!([asked(&world).await, asked(&world).await], [(true, true), (true, false)]);
         let name = EnsName::parse("good.eth").expect("a name");
@@ -488,10 +517,10 @@ mod tests {
     #[test]
     fn a_head_confirms_only_what_was_read_up_to_it() {
         let heads = crate::cache::HeadLog::default();
-        let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
-        heads.note(clresolve_chain::ChainHead { block, reported_at: Timestamp::UNIX_EPOCH });
-        let seen = heads.newest().expect("it was noted");
-        let confirmed = [None, Some(6), Some(7), Some(8)].map(|newest| confirming(seen, newest).is_some());
+        let block = ChainBlock { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
+        heads.record_head(clresolve_chain::ChainHead { block, reported_at: Timestamp::UNIX_EPOCH });
+        let seen = heads.newest_head().expect("it was noted");
+        let confirmed = [None, Some(6), Some(7), Some(8)].map(|newest| confirming_head(seen, newest).is_some());
         assert_eq!(confirmed, [false, false, true, true]);
     }
 
@@ -500,13 +529,13 @@ mod tests {
     async fn both_names_of_a_signer_must_be_read_up_to_the_head() {
         let newest = async |own, signers| {
             let agent = EnsName::parse(AGENT).expect("a name");
-            let found = at_one_block(&agent, |name| {
+            let found = read_at_one_block(&agent, |name| {
                 let (key, text, newest) = if name.as_str() == AGENT {
-                    (Key::ReceiptSigner, "signer.eth", own)
+                    (RecordKey::ReceiptSigner, "signer.eth", own)
                 } else {
-                    (Key::SigPub, "ed25519:AB", signers)
+                    (RecordKey::SigPub, "ed25519:AB", signers)
                 };
-                ready(Ok(SignerRecords { newest, ..records([(key, Record::Text(text.to_owned()))]) }))
+                ready(Ok(SignerRecords { newest, ..records([(key, TextRecord::Text(text.to_owned()))]) }))
             });
             found.await.expect("a signer").1.newest
         };
@@ -524,13 +553,13 @@ mod tests {
         let limit = resolver.0.walker.config.timeout;
         let read = async |resolver: &crate::Resolver, name: &str, limit| {
             let name = EnsName::parse(name).expect("a name");
-            SignerRecords::read(&resolver.0.walker, &name, limit).await.map(|_| ())
+            SignerRecords::read_records(&resolver.0.walker, &name, limit).await.map(|_| ())
         };
         assert_eq!(read(&resolver, "summarizeagent.eth", limit).await, Ok(()));
-        assert_eq!(read(&resolver, "nobody-has-this.eth", limit).await, Err(SignerError::Unregistered));
-        assert_eq!(read(&resolver, "resolver-missing.eth", limit).await, Err(SignerError::NoResolver));
+        assert_eq!(read(&resolver, "nobody-has-this.eth", limit).await, Err(SignerRecordsError::Unregistered));
+        assert_eq!(read(&resolver, "resolver-missing.eth", limit).await, Err(SignerRecordsError::NoResolver));
         let (_world, stalled) = crate::resolve::tests::stalled().await;
-        let late = SignerError::Unavailable("no answer in time".to_owned());
+        let late = SignerRecordsError::Unavailable("no answer in time".to_owned());
         assert_eq!(read(&stalled, "summarizeagent.eth", Duration::ZERO).await, Err(late));
     }
 }

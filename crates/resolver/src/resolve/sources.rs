@@ -7,51 +7,51 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use clresolve_core::reading::Found;
-use clresolve_core::reason::Step;
+use clresolve_core::reading::ResolvedRecords;
+use clresolve_core::reason::ResolutionStep;
 use clresolve_core::uri;
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Proven, Walk, WalkError, WalkedBlocks};
-use clresolve_verdict::card::Card;
+use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError, VerifiedBlocks, VerifiedFile};
+use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::verbs::holds_placeholder;
 use clresolve_verdict::evidence::{
-    Evidence, IpfsFault, IpfsOutcome, Mirror, ProvenBy, SchemaAnswer, SchemaAnswers, SchemaEvidence, SchemaFault,
-    Source, Targets,
+    CardLocations, ContentProofSource, HttpsOutcome, IpfsFetchError, IpfsMirror, IpfsOutcome, ResolutionEvidence,
+    SchemaEvidence, SchemaFetchError, SchemaResponse, SchemaResponses,
 };
-use clresolve_verdict::manifest::Side;
+use clresolve_verdict::manifest::SchemaSide;
 use clresolve_verdict::schema::served::ServedSchema;
-use clresolve_verdict::verdict::Status;
+use clresolve_verdict::verdict::StepStatus;
 use futures_util::future::OptionFuture;
 use tokio::time::Instant;
 
-use super::content::{Content, Liars, Retrieved};
-use super::progress::NameProgress;
-use crate::cache::{ContentCache, ProvenContent};
+use super::content::{ContentFetcher, IpfsPathResult, LyingGateways};
+use super::progress::NameStepEventSender;
+use crate::cache::{ContentCache, ReusableContent};
 use crate::cpu_pool::CpuPool;
 use crate::fetch::{FetchError, https::REGISTRY_LIMIT};
 
 /// The sources, and what was proven of their content before.
 #[derive(Clone)]
 pub(super) struct ContentSources {
-    pub(super) content: Arc<dyn Content>,
+    pub(super) content: Arc<dyn ContentFetcher>,
     /// Content that an earlier resolution proved.
     pub(super) proven: ContentCache,
     /// The blocks of the walks, in a resolution for a bundle.
-    pub(super) kept: Option<Arc<Mutex<WalkedBlocks>>>,
+    pub(super) kept: Option<Arc<Mutex<VerifiedBlocks>>>,
     /// Parses what the sources served.
     pub(super) pool: Arc<CpuPool>,
 }
 
-pub(super) struct Sources {
-    pub(super) https: Source,
-    pub(super) ipfs: Retrieved,
-    pub(super) mirror: Retrieved,
-    pub(super) milliseconds: BTreeMap<Step, u64>,
+pub(super) struct ContentFetchResults {
+    pub(super) https: HttpsOutcome,
+    pub(super) ipfs: IpfsPathResult,
+    pub(super) mirror: IpfsPathResult,
+    pub(super) milliseconds: BTreeMap<ResolutionStep, u64>,
 }
 
-impl Sources {
+impl ContentFetchResults {
     /// The results that an earlier resolution fetched.
-    pub(super) fn again(earlier: &ProvenContent) -> Self {
-        let (ipfs, mirror) = earlier.walked();
+    pub(super) fn from_earlier(earlier: &ReusableContent) -> Self {
+        let (ipfs, mirror) = earlier.ipfs_outcomes();
         Self {
             https: earlier.https_source().clone(),
             ipfs: ipfs.clone().into(),
@@ -62,87 +62,92 @@ impl Sources {
 }
 
 /// The status that a host's response implies by itself.
-const fn host_status(source: &Source) -> Option<Status> {
+const fn host_status(source: &HttpsOutcome) -> Option<StepStatus> {
     match source {
-        Source::NotAsked => None,
-        Source::Body { .. } => Some(Status::Pass),
-        Source::Unavailable(_) => Some(Status::Unknown),
-        Source::Forbidden(_) | Source::Oversize(_) => Some(Status::Fail),
+        HttpsOutcome::NotAsked => None,
+        HttpsOutcome::Body { .. } => Some(StepStatus::Pass),
+        HttpsOutcome::Unavailable(_) => Some(StepStatus::Unknown),
+        HttpsOutcome::Forbidden(_) | HttpsOutcome::Oversize(_) => Some(StepStatus::Fail),
     }
 }
 
 /// The status that a walk implies by itself. Bytes from another source may still prove what the gateways did not
 /// supply.
-const fn gateway_status(Retrieved { walked, .. }: &Retrieved) -> Option<Status> {
+const fn gateway_status(IpfsPathResult { walked, .. }: &IpfsPathResult) -> Option<StepStatus> {
     match walked {
         IpfsOutcome::NotAsked | IpfsOutcome::Unproven(_) => None,
-        IpfsOutcome::Proven { .. } => Some(Status::Pass),
-        IpfsOutcome::Refuted(_) => Some(Status::Fail),
+        IpfsOutcome::Proven { .. } => Some(StepStatus::Pass),
+        IpfsOutcome::Refuted(_) => Some(StepStatus::Fail),
     }
 }
 
 impl ContentSources {
     /// Queries the card's URL and the gateways, concurrently unless one needs the other's result.
-    pub(super) async fn of_card(
+    pub(super) async fn fetch_card_content(
         &self,
-        found: &Found,
+        found: &ResolvedRecords,
         all: bool,
         limit: Duration,
-        progress: NameProgress<'_>,
-    ) -> Sources {
-        let targets = Targets::of(&found.records);
+        progress: NameStepEventSender<'_>,
+    ) -> ContentFetchResults {
+        let targets = CardLocations::from_records(&found.records);
         let needs_https = targets.waits_for_url(all);
-        let Targets { url, cid, path, mirror: other } = targets;
+        let CardLocations { url, cid, path, mirror: other } = targets;
 
         let started = Instant::now();
         // A stalling host leaves the gateways half of the time.
         let https_limit = if needs_https { limit / 2 } else { limit };
         let fetch = timed(async {
             match &url {
-                Some(url) => progress.during(Step::FetchHttps, self.content.card(url, https_limit), host_status).await,
-                None => Source::NotAsked,
+                Some(url) => {
+                    progress
+                        .run_step(ResolutionStep::FetchHttps, self.content.fetch_card(url, https_limit), host_status)
+                        .await
+                }
+                None => HttpsOutcome::NotAsked,
             }
         });
         let ((https, https_ms), (walked, walk_ms)) = if needs_https {
             let fetched = fetch.await;
             let limit = limit.saturating_sub(started.elapsed());
-            let walk = self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit);
-            let walked = timed(progress.during(Step::FetchIpfs, walk, gateway_status)).await;
+            let walk = self.walk_cid(cid.as_ref(), &path, fetched.0.bytes(), limit);
+            let walked = timed(progress.run_step(ResolutionStep::FetchIpfs, walk, gateway_status)).await;
             (fetched, walked)
         } else {
-            let walk = self.walk(cid.as_ref(), &path, None, limit);
-            tokio::join!(fetch, timed(progress.during(Step::FetchIpfs, walk, gateway_status)))
+            let walk = self.walk_cid(cid.as_ref(), &path, None, limit);
+            tokio::join!(fetch, timed(progress.run_step(ResolutionStep::FetchIpfs, walk, gateway_status)))
         };
         let left = || limit.saturating_sub(started.elapsed());
         let later = Instant::now();
         let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https).await;
         let mirror = match other {
-            Some(mirror) => self.walk(Some(&mirror.cid), &mirror.path, https.bytes(), left()).await,
-            None => Retrieved::not_asked(),
+            Some(mirror) => self.walk_cid(Some(&mirror.cid), &mirror.path, https.bytes(), left()).await,
+            None => IpfsPathResult::not_asked(),
         };
         let ipfs_ms = walk_ms + elapsed(later);
-        let milliseconds = BTreeMap::from([(Step::FetchHttps, https_ms), (Step::FetchIpfs, ipfs_ms)]);
-        Sources { https, ipfs, mirror, milliseconds }
+        let milliseconds =
+            BTreeMap::from([(ResolutionStep::FetchHttps, https_ms), (ResolutionStep::FetchIpfs, ipfs_ms)]);
+        ContentFetchResults { https, ipfs, mirror, milliseconds }
     }
 
-    async fn walk(
+    async fn walk_cid(
         &self,
         cid: Option<&ContentId>,
         path: &ContentPath,
         known: Option<&Bytes>,
         limit: Duration,
-    ) -> Retrieved {
-        let Some(cid) = cid else { return Retrieved::not_asked() };
+    ) -> IpfsPathResult {
+        let Some(cid) = cid else { return IpfsPathResult::not_asked() };
         if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.verify(bytes)) {
-            self.keep(|kept| kept.add(cid, bytes.clone()));
-            return IpfsOutcome::Proven { bytes: bytes.clone(), by: ProvenBy::BytesInHand, blocks: 1 }.into();
+            self.update_kept_blocks(|kept| kept.add(cid, bytes.clone()));
+            return IpfsOutcome::Proven { bytes: bytes.clone(), by: ContentProofSource::BytesInHand, blocks: 1 }.into();
         }
         if let Some(bytes) = self.proven.get(cid, path).await {
-            return IpfsOutcome::Proven { bytes, by: ProvenBy::EarlierRun, blocks: 0 }.into();
+            return IpfsOutcome::Proven { bytes, by: ContentProofSource::EarlierRun, blocks: 0 }.into();
         }
         let known: Vec<Bytes> = known.cloned().into_iter().collect();
-        let walk = self.content.walk(cid, path, &known, Budget::card(), limit).await;
-        self.keep(|kept| kept.extend(walk.blocks.clone()));
+        let walk = self.content.walk_ipfs_path(cid, path, &known, DagWalkBudget::for_card(), limit).await;
+        self.update_kept_blocks(|kept| kept.extend(walk.blocks.clone()));
         if let Some(bytes) = walk.walked.bytes() {
             self.proven.insert(cid, path, bytes.clone()).await;
         }
@@ -150,7 +155,7 @@ impl ContentSources {
     }
 
     /// Stores blocks, in a resolution for a bundle.
-    fn keep(&self, keep: impl FnOnce(&mut WalkedBlocks)) {
+    fn update_kept_blocks(&self, keep: impl FnOnce(&mut VerifiedBlocks)) {
         if let Some(kept) = &self.kept {
             keep(&mut kept.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -160,68 +165,73 @@ impl ContentSources {
     /// sent are walked again, so that no gateway has to send them twice. This hashes megabytes, so it runs as a job.
     async fn with_known_leaf(
         &self,
-        walk: Retrieved,
+        walk: IpfsPathResult,
         cid: Option<&ContentId>,
         path: &ContentPath,
-        https: &Source,
-    ) -> Retrieved {
+        https: &HttpsOutcome,
+    ) -> IpfsPathResult {
         let IpfsOutcome::Unproven(causes) = &walk.walked else { return walk };
         let Some(served) = https.bytes().cloned() else { return walk };
         let Some(cid) = cid.filter(|cid| !cid.is_raw()) else { return walk };
-        let (again, at_hand) = (Walk::new(*cid, path, Budget::card()), walk.blocks);
-        let (ended, blocks) = self.pool.run(move || walked_over(again, &at_hand, &served)).await;
-        let walked = IpfsOutcome::of(ended, ProvenBy::Gateway, causes.clone());
+        let (again, at_hand) = (DagWalk::new(*cid, path, DagWalkBudget::for_card()), walk.blocks);
+        let (ended, blocks) = self.pool.run(move || walk_known_blocks(again, &at_hand, &served)).await;
+        let walked = IpfsOutcome::from_walk(ended, ContentProofSource::Gateway, causes.clone());
         if let Some(bytes) = walked.bytes() {
-            self.keep(|kept| kept.extend(blocks.clone()));
+            self.update_kept_blocks(|kept| kept.extend(blocks.clone()));
             self.proven.insert(cid, path, bytes.clone()).await;
         }
-        Retrieved { walked, liars: walk.liars, blocks }
+        IpfsPathResult { walked, liars: walk.liars, blocks }
     }
 
     /// Fetches the schemas that the card binds, from their canonical locations and their mirrors.
-    pub(super) async fn of_schemas(&self, evidence: &Evidence, limit: Duration) -> Option<(SchemaEvidence, Liars)> {
+    pub(super) async fn fetch_schemas(
+        &self,
+        evidence: &ResolutionEvidence,
+        limit: Duration,
+    ) -> Option<(SchemaEvidence, LyingGateways)> {
         let bytes = evidence.card_bytes()?.clone();
-        let card = self.pool.run(move || Card::parse(&bytes).ok()).await?;
-        let bound = async |side: Side| {
+        let card = self.pool.run(move || AgentCard::parse(&bytes).ok()).await?;
+        let bound = async |side: SchemaSide| {
             let mirror = card.schema_mirror(side).filter(|mirror| !holds_placeholder(mirror));
             let (canonical, mirror) = tokio::join!(
-                OptionFuture::from(card.schema(side).map(|location| self.schema(location, limit))),
-                OptionFuture::from(mirror.map(|location| self.schema(location, limit))),
+                OptionFuture::from(card.schema(side).map(|location| self.fetch_schema(location, limit))),
+                OptionFuture::from(mirror.map(|location| self.fetch_schema(location, limit))),
             );
-            let unnamed = || (Err(SchemaFault::NotNamed.into()), Liars::new());
+            let unnamed = || (Err(SchemaFetchError::NotNamed.into()), LyingGateways::new());
             let (canonical, mut liars) = canonical.unwrap_or_else(unnamed);
             let mirror = mirror.map(|(answer, others)| {
                 liars.extend(others);
                 answer
             });
-            (SchemaAnswers { canonical, mirror }, liars)
+            (SchemaResponses { canonical, mirror }, liars)
         };
-        let ((request, of_request), (receipt, of_receipt)) = tokio::join!(bound(Side::Request), bound(Side::Receipt));
+        let ((request, of_request), (receipt, of_receipt)) =
+            tokio::join!(bound(SchemaSide::Request), bound(SchemaSide::Receipt));
         Some((SchemaEvidence { request, receipt }, [of_request, of_receipt].concat()))
     }
 
     /// Fetches a schema from its location (an `https` URL, or an `ipfs` URL, walked and proven). Also returns the
     /// gateways that sent wrong blocks.
-    pub(super) async fn schema(&self, location: &str, limit: Duration) -> (SchemaAnswer, Liars) {
+    pub(super) async fn fetch_schema(&self, location: &str, limit: Duration) -> (SchemaResponse, LyingGateways) {
         let (answer, liars) = if uri::strip_scheme(location, "ipfs").is_some() {
-            let (bytes, liars) = self.ipfs_file(location, Budget::card(), limit).await;
-            (bytes.map_err(SchemaFault::Ipfs), liars)
+            let (bytes, liars) = self.ipfs_file(location, DagWalkBudget::for_card(), limit).await;
+            (bytes.map_err(SchemaFetchError::Ipfs), liars)
         } else {
-            (self.content.schema(location, limit).await.map_err(SchemaFault::Https), Liars::new())
+            (self.content.fetch_schema(location, limit).await.map_err(SchemaFetchError::Https), LyingGateways::new())
         };
         match answer {
-            Ok(bytes) => (Ok(self.read(bytes).await), liars),
+            Ok(bytes) => (Ok(self.parse_schema(bytes).await), liars),
             Err(fault) => (Err(fault.into()), liars),
         }
     }
 
     /// The schemas that an earlier resolution fetched.
-    pub(super) async fn schemas_again(&self, earlier: &SchemaEvidence<Bytes>) -> SchemaEvidence {
-        let answer = async |answer: &SchemaAnswer<Bytes>| match answer {
-            Ok(bytes) => Ok(self.read(bytes.clone()).await),
+    pub(super) async fn reuse_schemas(&self, earlier: &SchemaEvidence<Bytes>) -> SchemaEvidence {
+        let answer = async |answer: &SchemaResponse<Bytes>| match answer {
+            Ok(bytes) => Ok(self.parse_schema(bytes.clone()).await),
             Err(fault) => Err(fault.clone()),
         };
-        let bound = async |bound: &SchemaAnswers<Bytes>| SchemaAnswers {
+        let bound = async |bound: &SchemaResponses<Bytes>| SchemaResponses {
             canonical: answer(&bound.canonical).await,
             mirror: OptionFuture::from(bound.mirror.as_ref().map(&answer)).await,
         };
@@ -229,20 +239,25 @@ impl ContentSources {
     }
 
     /// Each document is a separate job.
-    async fn read(&self, bytes: Bytes) -> ServedSchema {
+    async fn parse_schema(&self, bytes: Bytes) -> ServedSchema {
         self.pool.run(move || ServedSchema::read(bytes)).await
     }
 
     /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that sent wrong blocks.
-    async fn ipfs_file(&self, location: &str, budget: Budget, limit: Duration) -> (Result<Bytes, IpfsFault>, Liars) {
-        let Mirror { cid, path } = match Mirror::parse(location) {
+    async fn ipfs_file(
+        &self,
+        location: &str,
+        budget: DagWalkBudget,
+        limit: Duration,
+    ) -> (Result<Bytes, IpfsFetchError>, LyingGateways) {
+        let IpfsMirror { cid, path } = match IpfsMirror::parse(location) {
             Ok(mirror) => mirror,
-            Err(error) => return (Err(error.into()), Liars::new()),
+            Err(error) => return (Err(error.into()), LyingGateways::new()),
         };
-        let Retrieved { walked, liars, .. } = self.content.walk(&cid, &path, &[], budget, limit).await;
+        let IpfsPathResult { walked, liars, .. } = self.content.walk_ipfs_path(&cid, &path, &[], budget, limit).await;
         let bytes = match walked {
             IpfsOutcome::Proven { bytes, .. } => Ok(bytes),
-            other => Err(IpfsFault::Walk(Box::new(other))),
+            other => Err(IpfsFetchError::Walk(Box::new(other))),
         };
         (bytes, liars)
     }
@@ -254,32 +269,40 @@ impl ContentSources {
     ///
     /// # Errors
     /// A description of the cause.
-    pub(super) async fn named_by_contract(&self, uri: &str, limit: Duration) -> Result<Bytes, String> {
+    pub(super) async fn fetch_contract_uri(&self, uri: &str, limit: Duration) -> Result<Bytes, String> {
         if let Some(data) = uri.strip_prefix("data:application/json;base64,") {
             return STANDARD.decode(data).map(Bytes::from).map_err(|_| "its data URI is not base64".to_owned());
         }
         if uri::strip_scheme(uri, "ipfs").is_some() {
-            return self.ipfs_file(uri, Budget::card(), limit).await.0.map_err(|fault| fault.to_string());
+            return self.ipfs_file(uri, DagWalkBudget::for_card(), limit).await.0.map_err(|fault| fault.to_string());
         }
-        self.content.document(uri, limit).await.map(|body| body.bytes).map_err(|error| error.to_string())
+        self.content.fetch_document(uri, limit).await.map(|body| body.bytes).map_err(|error| error.to_string())
     }
 
     /// Fetches a registry's manifest from its location: an `ipfs` URL, walked and proven, or a URL that the egress
     /// guard checks.
-    pub(super) async fn registry(&self, location: &str, limit: Duration) -> Result<Bytes, RegistryFault> {
+    pub(super) async fn fetch_registry_manifest(
+        &self,
+        location: &str,
+        limit: Duration,
+    ) -> Result<Bytes, RegistryFetchError> {
         if uri::strip_scheme(location, "ipfs").is_some() {
-            let budget = Budget { total_bytes: REGISTRY_LIMIT, ..Budget::card() };
+            let budget = DagWalkBudget { total_bytes: REGISTRY_LIMIT, ..DagWalkBudget::for_card() };
             return Ok(self.ipfs_file(location, budget, limit).await.0?);
         }
-        Ok(self.content.registry(location, limit).await?)
+        Ok(self.content.fetch_registry_manifest(location, limit).await?)
     }
 }
 
 /// The result of a walk over the blocks at hand, with those that it proved. A raw block that is missing may be
 /// `served`.
-fn walked_over(mut walk: Walk, at_hand: &WalkedBlocks, served: &Bytes) -> (Result<Proven, WalkError>, WalkedBlocks) {
+fn walk_known_blocks(
+    mut walk: DagWalk,
+    at_hand: &VerifiedBlocks,
+    served: &Bytes,
+) -> (Result<VerifiedFile, DagWalkError>, VerifiedBlocks) {
     // Ends when the blocks run out: a walk wants each of them once.
-    while let Some(wanted) = walk.wanted().copied() {
+    while let Some(wanted) = walk.wanted_block().copied() {
         let leaf =
             || Some(served).filter(|_| wanted.is_raw() && !clresolve_core::mutant!("leaf-of-the-host-is-ignored"));
         let Some(block) = at_hand.get(&wanted).or_else(leaf) else { break };
@@ -293,22 +316,22 @@ fn walked_over(mut walk: Walk, at_hand: &WalkedBlocks, served: &Bytes) -> (Resul
 
 /// Why the location of a registry yields no document.
 #[derive(Debug, thiserror::Error)]
-pub enum RegistryFault {
+pub enum RegistryFetchError {
     /// The host of an `https` URL returned none.
     #[error(transparent)]
     Https(#[from] FetchError),
     /// The walk from an `ipfs` URL returned none.
     #[error(transparent)]
-    Ipfs(#[from] IpfsFault),
+    Ipfs(#[from] IpfsFetchError),
 }
 
-impl RegistryFault {
+impl RegistryFetchError {
     /// Whether no source could be reached or none responded, which implies nothing about the registry.
     pub fn is_silence(&self) -> bool {
         match self {
             Self::Https(fault) => matches!(fault, FetchError::Unavailable(_)),
-            Self::Ipfs(IpfsFault::Url(_)) => false,
-            Self::Ipfs(IpfsFault::Walk(walked)) => !matches!(**walked, IpfsOutcome::Refuted(_)),
+            Self::Ipfs(IpfsFetchError::Url(_)) => false,
+            Self::Ipfs(IpfsFetchError::Walk(walked)) => !matches!(**walked, IpfsOutcome::Refuted(_)),
         }
     }
 }
@@ -325,8 +348,8 @@ pub(super) fn elapsed(since: Instant) -> u64 {
 
 #[cfg(all(test, feature = "sandbox"))]
 mod tests {
-    use clresolve_core::recordable::Recordable;
-    use clresolve_ipfs::build::{Layout, tree};
+    use clresolve_core::recordable::RecordableCause;
+    use clresolve_ipfs::build::{DagLayout, build_tree};
 
     use super::*;
     use crate::resolve::Resolver;
@@ -337,9 +360,11 @@ mod tests {
         let sandbox = Sandbox::start().await.expect("it starts");
         let config = sandbox.config();
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
-        let location = format!("ipfs://{}", ContentId::raw_of(b"what nobody has"));
-        let (answer, _) = resolver.0.walker.sources.schema(&location, config.timeout).await;
-        let Err(Recordable::Met(SchemaFault::Ipfs(IpfsFault::Walk(walked)))) = &answer else { panic!("{answer:?}") };
+        let location = format!("ipfs://{}", ContentId::from_raw_block(b"what nobody has"));
+        let (answer, _) = resolver.0.walker.sources.fetch_schema(&location, config.timeout).await;
+        let Err(RecordableCause::Met(SchemaFetchError::Ipfs(IpfsFetchError::Walk(walked)))) = &answer else {
+            panic!("{answer:?}")
+        };
         assert!(matches!(**walked, IpfsOutcome::Unproven(_)), "{walked}");
     }
 
@@ -350,17 +375,18 @@ mod tests {
         let sandbox = Sandbox::start().await.expect("it starts");
         let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
         let card = Bytes::from_static(b"{}");
-        let (root, blocks) = tree(&BTreeMap::from([("card.json".to_owned(), card.clone())]), Layout::default());
-        let mut sent = WalkedBlocks::default();
+        let (root, blocks) =
+            build_tree(&BTreeMap::from([("card.json".to_owned(), card.clone())]), DagLayout::default());
+        let mut sent = VerifiedBlocks::default();
         sent.add(&root, blocks[&root].clone());
-        let walk = Retrieved { blocks: sent, ..IpfsOutcome::Unproven(Vec::new()).into() };
-        let https = Source::Body { bytes: card.clone(), url: "https://a.example/card.json".to_owned() };
-        let path = ContentPath::literal("card.json").expect("a path");
+        let walk = IpfsPathResult { blocks: sent, ..IpfsOutcome::Unproven(Vec::new()).into() };
+        let https = HttpsOutcome::Body { bytes: card.clone(), url: "https://a.example/card.json".to_owned() };
+        let path = ContentPath::parse_literal("card.json").expect("a path");
 
         let sources = &resolver.0.walker.sources;
-        let before = sources.pool.begun();
+        let before = sources.pool.started_count();
         let proven = sources.with_known_leaf(walk, Some(&root), &path, &https).await;
-        assert_eq!(proven.walked, IpfsOutcome::Proven { bytes: card, by: ProvenBy::Gateway, blocks: 2 });
-        assert_eq!(sources.pool.begun() - before, 1);
+        assert_eq!(proven.walked, IpfsOutcome::Proven { bytes: card, by: ContentProofSource::Gateway, blocks: 2 });
+        assert_eq!(sources.pool.started_count() - before, 1);
     }
 }

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use clresolve_core::reason::{Code, Step};
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
-use clresolve_verdict::verdict::{Status, Verdict};
+use clresolve_core::reason::{ReasonCode, ResolutionStep};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
+use clresolve_verdict::verdict::{StepStatus, Verdict};
 use jiff::Timestamp;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::telemetry::{self, SpansDropped};
+use crate::telemetry::{self, SpanDropReason};
 
 /// Maximum number of traces that wait for the collector, of about 2 KiB each: as many as a busy daemon produces while
 /// one message is sent.
@@ -24,11 +24,11 @@ const MAX_WAITING: usize = 1024;
 
 /// The queue for traces, once a consumer has opened it.
 #[derive(Clone)]
-pub(super) struct TraceQueue(Arc<OnceLock<Sender<RunTrace>>>);
+pub(super) struct TraceQueue(Arc<OnceLock<Sender<ResolutionTrace>>>);
 
 /// The trace of one resolution. The name is escaped. All other text consists of the program's own words and digests.
 #[derive(Clone, Debug)]
-pub struct RunTrace {
+pub struct ResolutionTrace {
     /// The normalised name.
     pub name: String,
     /// The identifier of the verdict.
@@ -36,9 +36,9 @@ pub struct RunTrace {
     /// The identifier of the profile.
     pub profile: String,
     /// The state of the verdict.
-    pub state: State,
+    pub state: TrustState,
     /// The codes of the reasons of the verdict.
-    pub codes: Vec<Code>,
+    pub codes: Vec<ReasonCode>,
     /// When the resolution began.
     pub began: Timestamp,
     /// How long it took.
@@ -51,9 +51,9 @@ pub struct RunTrace {
 #[derive(Clone, Debug)]
 pub struct StepSpan {
     /// Which step.
-    pub step: Step,
+    pub step: ResolutionStep,
     /// How it ended.
-    pub status: Status,
+    pub status: StepStatus,
     /// Time from the start of the resolution to the start of the step.
     pub after: Duration,
     /// How long it took.
@@ -66,40 +66,40 @@ impl TraceQueue {
     }
 
     /// Opens the queue for resolutions that start from now on. `None` if it is already open.
-    pub(super) fn open(&self) -> Option<Receiver<RunTrace>> {
+    pub(super) fn open(&self) -> Option<Receiver<ResolutionTrace>> {
         let (sender, receiver) = channel(MAX_WAITING);
         self.0.set(sender).is_ok().then_some(receiver)
     }
 
-    pub(super) fn begin(&self, clock: &dyn Clock) -> RunSpans {
-        let open = |queue: &Sender<RunTrace>| OpenTrace {
+    pub(super) fn begin(&self, clock: &dyn Clock) -> ResolutionSpanRecorder {
+        let open = |queue: &Sender<ResolutionTrace>| OpenResolutionTrace {
             queue: queue.clone(),
             began: clock.now(),
             at: Instant::now(),
             steps: Mutex::default(),
         };
-        RunSpans(self.0.get().map(open))
+        ResolutionSpanRecorder(self.0.get().map(open))
     }
 }
 
 /// The steps of one resolution, recorded as they end. Without a collector nothing is recorded.
-pub(super) struct RunSpans(Option<OpenTrace>);
+pub(super) struct ResolutionSpanRecorder(Option<OpenResolutionTrace>);
 
-struct OpenTrace {
-    queue: Sender<RunTrace>,
+struct OpenResolutionTrace {
+    queue: Sender<ResolutionTrace>,
     began: Timestamp,
     at: Instant,
     /// Start and duration of each step that takes time.
-    steps: Mutex<BTreeMap<Step, (Duration, Duration)>>,
+    steps: Mutex<BTreeMap<ResolutionStep, (Duration, Duration)>>,
 }
 
-impl RunSpans {
+impl ResolutionSpanRecorder {
     /// For a resolution without a trace.
     pub(super) const fn none() -> Self {
         Self(None)
     }
 
-    pub(super) async fn during<T>(&self, step: Step, work: impl Future<Output = T>) -> T {
+    pub(super) async fn record_step<T>(&self, step: ResolutionStep, work: impl Future<Output = T>) -> T {
         let began = Instant::now();
         let done = work.await;
         if let Self(Some(open)) = self {
@@ -109,18 +109,18 @@ impl RunSpans {
         done
     }
 
-    pub(super) fn end(self, verdict: &Verdict) {
+    pub(super) fn send_trace(self, verdict: &Verdict) {
         let Self(Some(open)) = self else { return };
-        let trace = open.traced(verdict);
+        let trace = open.to_trace(verdict);
         let spans = trace.spans();
         if open.queue.try_send(trace).is_err() {
-            telemetry::spans_dropped(SpansDropped::Queue, spans);
+            telemetry::count_dropped_spans(SpanDropReason::Queue, spans);
         }
     }
 }
 
-impl OpenTrace {
-    fn traced(&self, verdict: &Verdict) -> RunTrace {
+impl OpenResolutionTrace {
+    fn to_trace(&self, verdict: &Verdict) -> ResolutionTrace {
         let took = self.at.elapsed();
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         // Steps that only compute run at the end, and are too short to be timed.
@@ -129,10 +129,10 @@ impl OpenTrace {
             let (after, took) = of_step(step);
             StepSpan { step, status, after, took }
         };
-        RunTrace {
-            name: Foreign::new(verdict.name.normalized.as_deref().unwrap_or_default()).to_string(),
+        ResolutionTrace {
+            name: UntrustedText::new(verdict.name.normalized.as_deref().unwrap_or_default()).to_string(),
             verdict: verdict.id.clone(),
-            profile: Foreign::new(&verdict.profile.id).to_string(),
+            profile: UntrustedText::new(&verdict.profile.id).to_string(),
             state: verdict.state,
             codes: verdict.reasons.iter().map(|reason| reason.code).collect(),
             began: self.began,
@@ -142,7 +142,7 @@ impl OpenTrace {
     }
 }
 
-impl RunTrace {
+impl ResolutionTrace {
     /// Number of spans: one for the resolution and one for each step.
     pub fn spans(&self) -> usize {
         self.steps.len() + 1
@@ -162,11 +162,11 @@ mod tests {
         let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
         let resolution = resolver.resolve("summarizeagent.eth").await;
         let queue = TraceQueue::new();
-        queue.begin(&SystemClock).end(resolution.verdict());
+        queue.begin(&SystemClock).send_trace(resolution.verdict());
         let mut waiting = queue.open().expect("nobody takes them yet");
         assert!(queue.open().is_none());
         for _ in 0..MAX_WAITING + 5 {
-            queue.begin(&SystemClock).end(resolution.verdict());
+            queue.begin(&SystemClock).send_trace(resolution.verdict());
         }
         let mut kept = 0;
         while waiting.try_recv().is_ok() {

@@ -3,31 +3,33 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_chain::transport::{HttpPost, PostError};
-use clresolve_chain::{ChainConfig, Clock, HeadReader, Heads};
+use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
+use clresolve_chain::{ChainHeadReader, ChainReaderConfig, QuorumHeadReader, TimeSource};
 
-use crate::fetch::{Cause, Egress, FetchError};
+use crate::fetch::{Egress, FetchError, SourceUnavailableError};
 
 #[derive(Clone)]
-pub(super) struct Upstream {
-    pub(super) settings: ChainConfig,
-    pub(super) http: Arc<dyn HttpPost>,
+pub(super) struct ChainUpstream {
+    pub(super) settings: ChainReaderConfig,
+    pub(super) http: Arc<dyn RpcHttpTransport>,
     /// The client behind `http`.
     pub(super) egress: Egress,
 }
 
-impl Upstream {
+impl ChainUpstream {
     /// Reads heads that enough operators report.
-    pub(super) fn head_reader(&self, clock: Clock) -> Arc<dyn Heads> {
-        Arc::new(HeadReader::new(self.settings.clone(), &self.http).with_clock(clock))
+    pub(super) fn head_reader(&self, clock: TimeSource) -> Arc<dyn ChainHeadReader> {
+        Arc::new(QuorumHeadReader::new(self.settings.clone(), &self.http).with_clock(clock))
     }
 }
 
 /// The cause of a failed request to an endpoint, without its URL.
-pub(super) fn post_error(error: FetchError, timeout: Duration) -> PostError {
+pub(super) fn post_error(error: FetchError, timeout: Duration) -> HttpRequestError {
     match error {
-        FetchError::Oversize { limit } => PostError::TooLarge(limit),
-        FetchError::Unavailable(Cause::Timeout) => PostError::Timeout(timeout),
-        other => other.unconnected().map_or_else(|| PostError::Connection(other.to_string()), PostError::Unconnected),
+        FetchError::Oversize { limit } => HttpRequestError::TooLarge(limit),
+        FetchError::Unavailable(SourceUnavailableError::Timeout) => HttpRequestError::Timeout(timeout),
+        other => other
+            .connection_error()
+            .map_or_else(|| HttpRequestError::Connection(other.to_string()), HttpRequestError::Unconnected),
     }
 }

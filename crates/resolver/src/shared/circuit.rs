@@ -12,27 +12,27 @@ const REST: SignedDuration = SignedDuration::from_secs(5);
 
 /// A circuit breaker that counts consecutive failures.
 #[derive(Default)]
-pub struct Circuit(Mutex<Failures>);
+pub struct CircuitBreaker(Mutex<ConsecutiveFailures>);
 
 #[derive(Default)]
-struct Failures {
+struct ConsecutiveFailures {
     in_a_row: u32,
     rests_until: Option<Timestamp>,
 }
 
-impl Circuit {
+impl CircuitBreaker {
     /// Whether the circuit is open.
-    pub fn rests(&self, now: Timestamp) -> bool {
+    pub fn is_open(&self, now: Timestamp) -> bool {
         self.failures().rests_until.is_some_and(|until| now < until) && !clresolve_core::mutant!("redis-never-rests")
     }
 
     /// Records a success.
-    pub fn succeeded(&self) {
-        *self.failures() = Failures::default();
+    pub fn record_success(&self) {
+        *self.failures() = ConsecutiveFailures::default();
     }
 
     /// Records a failure. After the circuit was open, a single failure reopens it.
-    pub fn failed(&self, now: Timestamp) {
+    pub fn record_failure(&self, now: Timestamp) {
         let mut failures = self.failures();
         failures.in_a_row = failures.in_a_row.saturating_add(1);
         if failures.in_a_row >= FAILURES {
@@ -40,7 +40,7 @@ impl Circuit {
         }
     }
 
-    fn failures(&self) -> MutexGuard<'_, Failures> {
+    fn failures(&self) -> MutexGuard<'_, ConsecutiveFailures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -53,21 +53,21 @@ mod tests {
 
     #[test]
     fn failures_in_a_row_bring_a_rest_that_ends() {
-        let (circuit, start) = (Circuit::default(), Timestamp::UNIX_EPOCH);
+        let (circuit, start) = (CircuitBreaker::default(), Timestamp::UNIX_EPOCH);
         for _ in 1..FAILURES {
-            circuit.failed(start);
+            circuit.record_failure(start);
         }
-        assert!(!circuit.rests(start));
-        circuit.succeeded();
+        assert!(!circuit.is_open(start));
+        circuit.record_success();
         for _ in 0..FAILURES {
-            assert!(!circuit.rests(start));
-            circuit.failed(start);
+            assert!(!circuit.is_open(start));
+            circuit.record_failure(start);
         }
-        assert!(circuit.rests(start) && circuit.rests(start + 4.seconds()));
-        assert!(!circuit.rests(start + 5.seconds()));
-        circuit.failed(start + 5.seconds());
-        assert!(circuit.rests(start + 9.seconds()), "it failed again");
-        circuit.succeeded();
-        assert!(!circuit.rests(start + 9.seconds()));
+        assert!(circuit.is_open(start) && circuit.is_open(start + 4.seconds()));
+        assert!(!circuit.is_open(start + 5.seconds()));
+        circuit.record_failure(start + 5.seconds());
+        assert!(circuit.is_open(start + 9.seconds()), "it failed again");
+        circuit.record_success();
+        assert!(!circuit.is_open(start + 9.seconds()));
     }
 }

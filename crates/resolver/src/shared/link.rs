@@ -18,11 +18,11 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::circuit::Circuit;
+use super::circuit::CircuitBreaker;
 use super::value::MAX_VALUE_BYTES;
 use crate::clock::Clock;
 use crate::config::RedisConfig;
-use crate::fetch::{ByteStream, Egress, StreamTo};
+use crate::fetch::{ByteStream, Egress, StreamAddress};
 use crate::telemetry;
 
 /// Maximum number of concurrent requests: one for each cold resolution that a daemon runs by default, and as many more.
@@ -38,34 +38,34 @@ pub const VALUE_ANSWER_BYTES: usize = MAX_VALUE_BYTES + SHORT_ANSWER_BYTES;
 const MAX_UNREAD_BYTES: usize = 8 * VALUE_ANSWER_BYTES;
 
 /// The connection and the state of the server.
-pub struct Link {
-    reach: Reach,
+pub struct RedisClient {
+    reach: RedisConnector,
     clock: Arc<dyn Clock>,
     limit: Duration,
     questions: Semaphore,
-    circuit: Circuit,
-    connection: Mutex<Connection>,
+    circuit: CircuitBreaker,
+    connection: Mutex<RedisConnectionState>,
 }
 
 /// Address and credentials of the server.
-pub struct Reach {
+pub struct RedisConnector {
     egress: Egress,
-    place: StreamTo,
+    place: StreamAddress,
     login: RedisConnectionInfo,
 }
 
 #[derive(Default)]
-enum Connection {
+enum RedisConnectionState {
     #[default]
     None,
     Begun,
-    Open(Open),
+    Open(OpenRedisConnection),
 }
 
 #[derive(Clone)]
-struct Open {
+struct OpenRedisConnection {
     connection: MultiplexedConnection,
-    allowance: Allowance,
+    allowance: ReadByteAllowance,
     _driver: Arc<AbortOnDrop>,
 }
 
@@ -80,9 +80,9 @@ impl Drop for AbortOnDrop {
 
 /// The server did not answer. The cause is counted where it is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone;
+pub struct RedisUnavailableError;
 
-impl Reach {
+impl RedisConnector {
     /// Reads the configuration. `None` if no server is configured.
     pub fn new(config: &RedisConfig, egress: Egress) -> Option<Self> {
         let url = config.url.as_ref()?;
@@ -93,36 +93,36 @@ impl Reach {
         if let Some(password) = url.password() {
             login = login.set_password(password);
         }
-        Some(Self { egress, place: url.place(), login })
+        Some(Self { egress, place: url.stream_address(), login })
     }
 
-    async fn open(&self) -> Result<Open, Gone> {
-        let stream = self.egress.operator_stream(&self.place).await.map_err(|error| {
+    async fn open(&self) -> Result<OpenRedisConnection, RedisUnavailableError> {
+        let stream = self.egress.connect_stream(&self.place).await.map_err(|error| {
             tracing::debug!(%error, "the shared cache cannot be reached");
-            Gone
+            RedisUnavailableError
         })?;
-        let allowance = Allowance::default();
+        let allowance = ReadByteAllowance::default();
         let stream = ByteLimitedStream { stream, allowance: allowance.clone() };
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let made = MultiplexedConnection::new_with_config(&self.login, stream, config).await;
         let (connection, driver) = made.map_err(|error| {
             tracing::debug!(kind = ?error.kind(), "the shared tier refuses the connection");
-            Gone
+            RedisUnavailableError
         })?;
         let driver = Arc::new(AbortOnDrop(tokio::spawn(driver).abort_handle()));
-        Ok(Open { connection, allowance, _driver: driver })
+        Ok(OpenRedisConnection { connection, allowance, _driver: driver })
     }
 }
 
-impl Link {
+impl RedisClient {
     /// A link that is not yet connected. `limit` is the time limit of connecting.
-    pub fn new(reach: Reach, limit: Duration, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(reach: RedisConnector, limit: Duration, clock: Arc<dyn Clock>) -> Self {
         Self {
             reach,
             clock,
             limit,
             questions: Semaphore::new(MAX_QUESTIONS),
-            circuit: Circuit::default(),
+            circuit: CircuitBreaker::default(),
             connection: Mutex::default(),
         }
     }
@@ -131,67 +131,71 @@ impl Link {
     /// one is opened in the background and this request fails.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub async fn ask<T: FromRedisValue>(self: &Arc<Self>, commands: &Pipeline, limit: Duration) -> Result<T, Gone> {
-        self.ask_at_length(commands, limit, SHORT_ANSWER_BYTES).await
+    /// [`RedisUnavailableError`].
+    pub async fn send_commands<T: FromRedisValue>(
+        self: &Arc<Self>,
+        commands: &Pipeline,
+        limit: Duration,
+    ) -> Result<T, RedisUnavailableError> {
+        self.send_commands_with_limit(commands, limit, SHORT_ANSWER_BYTES).await
     }
 
-    /// Like [`Link::ask`], with a maximum answer length in bytes.
+    /// Like [`RedisClient::send_commands`], with a maximum answer length in bytes.
     ///
     /// # Errors
-    /// [`Gone`].
-    pub async fn ask_at_length<T: FromRedisValue>(
+    /// [`RedisUnavailableError`].
+    pub async fn send_commands_with_limit<T: FromRedisValue>(
         self: &Arc<Self>,
         commands: &Pipeline,
         limit: Duration,
         bytes: usize,
-    ) -> Result<T, Gone> {
-        let _place = self.questions.try_acquire().map_err(|_| Gone)?;
-        let mut open = self.opened().ok_or(Gone)?;
+    ) -> Result<T, RedisUnavailableError> {
+        let _place = self.questions.try_acquire().map_err(|_| RedisUnavailableError)?;
+        let mut open = self.connection_or_connect().ok_or(RedisUnavailableError)?;
         open.allowance.grant(bytes);
         let asked = timeout(limit, commands.query_async(&mut open.connection)).await;
         match asked {
             Ok(Ok(answer)) => {
-                telemetry::redis_is_up(true);
-                self.circuit.succeeded();
+                telemetry::set_redis_up(true);
+                self.circuit.record_success();
                 Ok(answer)
             }
             // The server is up but refuses: it is out of memory (`OOM`, which has no kind), is loading its data, or
             // forbids the command.
             Ok(Err(error)) if matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) => {
                 tracing::debug!(code = error.code(), "the shared tier refuses a command");
-                Err(Gone)
+                Err(RedisUnavailableError)
             }
             Ok(Err(_)) | Err(_) => {
-                self.failed();
-                Err(Gone)
+                self.drop_connection();
+                Err(RedisUnavailableError)
             }
         }
     }
 
     /// Tries to connect now.
     pub async fn connect(&self) {
-        let opened = timeout(self.limit, self.reach.open()).await.unwrap_or(Err(Gone));
+        let opened = timeout(self.limit, self.reach.open()).await.unwrap_or(Err(RedisUnavailableError));
         match opened {
             Ok(open) => {
-                telemetry::redis_is_up(true);
-                *self.connection() = Connection::Open(open);
+                telemetry::set_redis_up(true);
+                *self.connection() = RedisConnectionState::Open(open);
             }
-            Err(Gone) => self.failed(),
+            Err(RedisUnavailableError) => self.drop_connection(),
         }
     }
 
     /// The connection, if there is one and the circuit is closed. Starts connecting if there is none.
-    fn opened(self: &Arc<Self>) -> Option<Open> {
-        if self.circuit.rests(self.clock.now()) {
+    fn connection_or_connect(self: &Arc<Self>) -> Option<OpenRedisConnection> {
+        if self.circuit.is_open(self.clock.now()) {
             return None;
         }
         let mut connection = self.connection();
         match &*connection {
-            Connection::Open(open) => Some(open.clone()),
-            Connection::Begun => None,
-            Connection::None => {
-                *connection = Connection::Begun;
+            RedisConnectionState::Open(open) => Some(open.clone()),
+            RedisConnectionState::Begun => None,
+            RedisConnectionState::None => {
+                *connection = RedisConnectionState::Begun;
                 let link = Arc::clone(self);
                 tokio::spawn(async move { link.connect().await });
                 None
@@ -200,29 +204,29 @@ impl Link {
     }
 
     /// Drops the connection: a late answer must not be taken for the answer to another request.
-    fn failed(&self) {
-        telemetry::redis_is_up(false);
-        *self.connection() = Connection::None;
-        self.circuit.failed(self.clock.now());
+    fn drop_connection(&self) {
+        telemetry::set_redis_up(false);
+        *self.connection() = RedisConnectionState::None;
+        self.circuit.record_failure(self.clock.now());
     }
 
-    fn connection(&self) -> MutexGuard<'_, Connection> {
+    fn connection(&self) -> MutexGuard<'_, RedisConnectionState> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// How many more bytes may be read from the connection. The Redis client has no limit of its own.
 #[derive(Clone)]
-struct Allowance(Arc<AtomicUsize>);
+struct ReadByteAllowance(Arc<AtomicUsize>);
 
-impl Default for Allowance {
+impl Default for ReadByteAllowance {
     /// Enough for the answers while the connection is set up.
     fn default() -> Self {
         Self(Arc::new(SHORT_ANSWER_BYTES.into()))
     }
 }
 
-impl Allowance {
+impl ReadByteAllowance {
     /// Permits `bytes` more bytes, up to [`MAX_UNREAD_BYTES`] in all.
     fn grant(&self, bytes: usize) {
         let more = |left: usize| Some(left.saturating_add(bytes).min(MAX_UNREAD_BYTES));
@@ -230,7 +234,7 @@ impl Allowance {
     }
 
     /// Uses `bytes` of the allowance. Returns false if less is left.
-    fn take(&self, bytes: usize) -> bool {
+    fn consume_bytes(&self, bytes: usize) -> bool {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 }
@@ -238,7 +242,7 @@ impl Allowance {
 /// A stream that ends when the allowance is exceeded.
 struct ByteLimitedStream {
     stream: Box<dyn ByteStream>,
-    allowance: Allowance,
+    allowance: ReadByteAllowance,
 }
 
 impl AsyncRead for ByteLimitedStream {
@@ -250,7 +254,7 @@ impl AsyncRead for ByteLimitedStream {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let read = buffer.filled().len() - before;
-        if self.allowance.take(read) || clresolve_core::mutant!("redis-answers-unbounded") {
+        if self.allowance.consume_bytes(read) || clresolve_core::mutant!("redis-answers-unbounded") {
             return Poll::Ready(Ok(()));
         }
         Poll::Ready(Err(io::Error::other("more bytes than were asked for")))

@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::sign::{KeyFileError, private_text};
+use crate::sign::{KeyFileError, read_private_text};
 
 /// Length of a MAC, in bytes.
 pub const MAC_BYTES: usize = 32;
@@ -21,11 +21,11 @@ const MAX_KEY_BYTES: usize = 64;
 
 /// The current key, which creates and verifies MACs, and the previous one, which only verifies.
 pub struct MacKeys {
-    new: Key,
-    old: Option<Key>,
+    new: MacKey,
+    old: Option<MacKey>,
 }
 
-type Key = Zeroizing<Vec<u8>>;
+type MacKey = Zeroizing<Vec<u8>>;
 
 /// Why the key file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ impl MacKeys {
     /// # Errors
     /// [`MacKeyError`].
     pub fn read(path: &Path) -> Result<Self, MacKeyError> {
-        Self::parse(&private_text(path)?)
+        Self::parse(&read_private_text(path)?)
     }
 
     /// Parses a key file: the current key on the first line, and optionally the previous one on the second.
@@ -82,7 +82,7 @@ impl fmt::Debug for MacKeys {
     }
 }
 
-fn key(line: &str) -> Result<Key, MacKeyError> {
+fn key(line: &str) -> Result<MacKey, MacKeyError> {
     let bytes = hex::decode(line.trim()).map(Zeroizing::new).map_err(|_| MacKeyError::Form)?;
     if (MIN_KEY_BYTES..=MAX_KEY_BYTES).contains(&bytes.len()) { Ok(bytes) } else { Err(MacKeyError::Form) }
 }

@@ -1,7 +1,7 @@
 //! A value in the shared cache: the evidence of a resolution, and the data to which its MAC binds it.
 
 use clresolve_core::digest::Digest;
-use clresolve_verdict::verdict::Depth;
+use clresolve_verdict::verdict::ResolutionDepth;
 use jiff::Timestamp;
 
 use super::mac::{MAC_BYTES, MacKeys};
@@ -23,7 +23,7 @@ const NONE: i64 = i64::MIN;
 /// The context to which a value is bound. The same evidence for another question, or from another version of the
 /// program, is invalid.
 #[derive(Clone, Copy, Debug)]
-pub struct Binding<'a> {
+pub struct SharedEvidenceBinding<'a> {
     /// The version of the program that created the value.
     pub version: &'a str,
     /// Everything that the answer depends on.
@@ -32,7 +32,7 @@ pub struct Binding<'a> {
 
 /// The shared evidence of a resolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value {
+pub struct SharedEvidence {
     /// Height up to which the chain was read. The evidence does not reflect changes in later blocks.
     pub newest: Option<u64>,
     /// When the resolution began.
@@ -47,7 +47,7 @@ pub struct Value {
 
 /// Why the server's bytes are not a valid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ValueError {
+pub enum SharedEvidenceError {
     /// It is truncated or too long.
     #[error("length")]
     Length,
@@ -59,11 +59,11 @@ pub enum ValueError {
     Form,
 }
 
-impl Binding<'_> {
+impl SharedEvidenceBinding<'_> {
     /// The key under which the value is stored: a digest of its context, so that versions and questions never collide.
-    pub fn place(&self) -> String {
+    pub fn storage_key(&self) -> String {
         let fields = self.fields().join("\n");
-        Digest::of(fields.as_bytes()).hex()
+        Digest::compute(fields.as_bytes()).hex()
     }
 
     /// No field contains a line break.
@@ -75,8 +75,8 @@ impl Binding<'_> {
             name.as_str().to_owned(),
             block.to_string(),
             match depth {
-                Depth::Identity => "identity".to_owned(),
-                Depth::Schemas => "schemas".to_owned(),
+                ResolutionDepth::Identity => "identity".to_owned(),
+                ResolutionDepth::Schemas => "schemas".to_owned(),
             },
             rules.to_string(),
             world.to_string(),
@@ -84,11 +84,11 @@ impl Binding<'_> {
     }
 }
 
-impl Value {
+impl SharedEvidence {
     /// Encodes the value with its MAC. `None` if the evidence is too long to be shared.
-    pub fn with_mac(&self, keys: &MacKeys, binding: Binding<'_>) -> Option<Vec<u8>> {
-        let head = self.head();
-        let tag = keys.sign(WHAT, &covered(&binding.fields(), &head, &self.evidence));
+    pub fn with_mac(&self, keys: &MacKeys, binding: SharedEvidenceBinding<'_>) -> Option<Vec<u8>> {
+        let head = self.encode_head();
+        let tag = keys.sign(WHAT, &mac_fields(&binding.fields(), &head, &self.evidence));
         let stored = [&tag[..], &head, &self.evidence].concat();
         (stored.len() <= MAX_VALUE_BYTES).then_some(stored)
     }
@@ -96,22 +96,27 @@ impl Value {
     /// Decodes a stored value, if its MAC is valid.
     ///
     /// # Errors
-    /// [`ValueError`].
-    pub fn open(stored: &[u8], keys: &MacKeys, binding: Binding<'_>) -> Result<Self, ValueError> {
+    /// [`SharedEvidenceError`].
+    pub fn decode_verified(
+        stored: &[u8],
+        keys: &MacKeys,
+        binding: SharedEvidenceBinding<'_>,
+    ) -> Result<Self, SharedEvidenceError> {
         if !(HEAD_BYTES..=MAX_VALUE_BYTES).contains(&stored.len()) {
-            return Err(ValueError::Length);
+            return Err(SharedEvidenceError::Length);
         }
         let (tag, rest) = stored.split_at(MAC_BYTES);
         let (head, evidence) = rest.split_at(HEAD_BYTES - MAC_BYTES);
-        if !keys.verify(WHAT, &covered(&binding.fields(), head, evidence), tag)
+        if !keys.verify(WHAT, &mac_fields(&binding.fields(), head, evidence), tag)
             && !clresolve_core::mutant!("shared-mac-unchecked")
         {
-            return Err(ValueError::Mac);
+            return Err(SharedEvidenceError::Mac);
         }
-        let number =
-            |at: usize| <[u8; 8]>::try_from(&head[at..at + 8]).map(i64::from_be_bytes).map_err(|_| ValueError::Form);
-        let height = |number: i64| u64::try_from(number).map_err(|_| ValueError::Form);
-        let time = |number: i64| Timestamp::from_millisecond(number).map_err(|_| ValueError::Form);
+        let number = |at: usize| {
+            <[u8; 8]>::try_from(&head[at..at + 8]).map(i64::from_be_bytes).map_err(|_| SharedEvidenceError::Form)
+        };
+        let height = |number: i64| u64::try_from(number).map_err(|_| SharedEvidenceError::Form);
+        let time = |number: i64| Timestamp::from_millisecond(number).map_err(|_| SharedEvidenceError::Form);
         let [newest, content_fetched_at] =
             [number(16)?, number(24)?].map(|number| Some(number).filter(|it| *it != NONE));
         Ok(Self {
@@ -123,7 +128,7 @@ impl Value {
         })
     }
 
-    fn head(&self) -> Vec<u8> {
+    fn encode_head(&self) -> Vec<u8> {
         // No chain has a larger height.
         let height = |number: u64| i64::try_from(number).unwrap_or(NONE);
         let numbers = [
@@ -136,7 +141,7 @@ impl Value {
     }
 }
 
-fn covered<'a>(fields: &'a [String], head: &'a [u8], evidence: &'a [u8]) -> Vec<&'a [u8]> {
+fn mac_fields<'a>(fields: &'a [String], head: &'a [u8], evidence: &'a [u8]) -> Vec<&'a [u8]> {
     fields.iter().map(String::as_bytes).chain([head, evidence]).collect()
 }
 
@@ -154,15 +159,15 @@ mod tests {
         CacheKey {
             name: EnsName::parse("a.eth").expect("a good name"),
             block: BlockSelector::Finalized,
-            depth: Depth::Identity,
-            rules: Digest::of(b"rules"),
+            depth: ResolutionDepth::Identity,
+            rules: Digest::compute(b"rules"),
             world: "world".into(),
         }
     }
 
-    fn value() -> Value {
+    fn value() -> SharedEvidence {
         let time = |second| Timestamp::from_second(second).expect("a time");
-        Value {
+        SharedEvidence {
             newest: Some(9),
             began: time(1),
             fresh_until: time(2),
@@ -171,30 +176,30 @@ mod tests {
         }
     }
 
-    fn open(stored: &[u8], binding: Binding<'_>) -> Result<Value, ValueError> {
-        Value::open(stored, &keys(), binding)
+    fn open(stored: &[u8], binding: SharedEvidenceBinding<'_>) -> Result<SharedEvidence, SharedEvidenceError> {
+        SharedEvidence::decode_verified(stored, &keys(), binding)
     }
 
     #[test]
     fn a_value_is_one_under_its_own_key_and_version_alone() {
         let key = key();
-        let binding = Binding { version: "1.0.0", key: &key };
+        let binding = SharedEvidenceBinding { version: "1.0.0", key: &key };
         let stored = value().with_mac(&keys(), binding).expect("it is short");
         assert_eq!(open(&stored, binding), Ok(value()));
-        let without = Value { newest: None, content_fetched_at: None, ..value() };
+        let without = SharedEvidence { newest: None, content_fetched_at: None, ..value() };
         assert_eq!(open(&without.with_mac(&keys(), binding).expect("it is short"), binding), Ok(without));
-        assert_eq!(open(&stored, Binding { version: "1.0.1", key: &key }), Err(ValueError::Mac));
+        assert_eq!(open(&stored, SharedEvidenceBinding { version: "1.0.1", key: &key }), Err(SharedEvidenceError::Mac));
         let others = [
             CacheKey { name: EnsName::parse("b.eth").unwrap(), ..key.clone() },
             CacheKey { block: BlockSelector::Latest, ..key.clone() },
-            CacheKey { depth: Depth::Schemas, ..key.clone() },
-            CacheKey { rules: Digest::of(b"others"), ..key.clone() },
+            CacheKey { depth: ResolutionDepth::Schemas, ..key.clone() },
+            CacheKey { rules: Digest::compute(b"others"), ..key.clone() },
             CacheKey { world: "other".into(), ..key.clone() },
         ];
         for other in &others {
-            let elsewhere = Binding { version: "1.0.0", key: other };
-            assert_eq!(open(&stored, elsewhere), Err(ValueError::Mac));
-            assert_ne!(elsewhere.place(), binding.place());
+            let elsewhere = SharedEvidenceBinding { version: "1.0.0", key: other };
+            assert_eq!(open(&stored, elsewhere), Err(SharedEvidenceError::Mac));
+            assert_ne!(elsewhere.storage_key(), binding.storage_key());
         }
     }
 
@@ -202,29 +207,29 @@ mod tests {
     #[test]
     fn a_value_with_a_good_mac_and_impossible_numbers_is_none() {
         let key = key();
-        let binding = Binding { version: "1.0.0", key: &key };
+        let binding = SharedEvidenceBinding { version: "1.0.0", key: &key };
         for (at, number) in [(0, i64::MAX), (8, i64::MIN), (16, -2), (24, i64::MAX)] {
-            let mut head = value().head();
+            let mut head = value().encode_head();
             head[at..at + 8].copy_from_slice(&i64::to_be_bytes(number));
-            let tag = keys().sign(WHAT, &covered(&binding.fields(), &head, b"{}"));
+            let tag = keys().sign(WHAT, &mac_fields(&binding.fields(), &head, b"{}"));
             let stored = [&tag[..], &head, b"{}"].concat();
-            assert_eq!(open(&stored, binding), Err(ValueError::Form), "{number} at {at}");
+            assert_eq!(open(&stored, binding), Err(SharedEvidenceError::Form), "{number} at {at}");
         }
     }
 
     #[test]
     fn no_byte_of_a_value_can_be_changed_or_left_out() {
         let key = key();
-        let binding = Binding { version: "1.0.0", key: &key };
+        let binding = SharedEvidenceBinding { version: "1.0.0", key: &key };
         let stored = value().with_mac(&keys(), binding).expect("it is short");
         for at in 0..stored.len() {
             let mut changed = stored.clone();
             changed[at] ^= 1;
-            assert_eq!(open(&changed, binding), Err(ValueError::Mac), "byte {at}");
+            assert_eq!(open(&changed, binding), Err(SharedEvidenceError::Mac), "byte {at}");
             assert!(open(&stored[..at], binding).is_err(), "cut at {at}");
         }
-        let long = Value { evidence: vec![0; MAX_VALUE_BYTES], ..value() };
+        let long = SharedEvidence { evidence: vec![0; MAX_VALUE_BYTES], ..value() };
         assert_eq!(long.with_mac(&keys(), binding), None);
-        assert_eq!(open(&vec![0; MAX_VALUE_BYTES + 1], binding), Err(ValueError::Length));
+        assert_eq!(open(&vec![0; MAX_VALUE_BYTES + 1], binding), Err(SharedEvidenceError::Length));
     }
 }

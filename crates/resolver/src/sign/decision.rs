@@ -4,9 +4,9 @@
 //! "exp", "request", "decision": {…}}`. `exp` is the earlier of the ends of the verdict and the decision. `request` is
 //! the digest of the request, so that nobody can present an answer about other terms as this one.
 
-use clresolve_bundle::signed::{SignError, Signer, lifetime};
+use clresolve_bundle::signed::{VerdictIssuer, VerdictSignError, lifetime};
 use clresolve_core::digest::Digest;
-use clresolve_payment::Decision;
+use clresolve_payment::PaymentDecision;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -16,12 +16,12 @@ use clresolve_verdict::trust::Resolution;
 pub const DECISION_TYPE: &str = "clresolve-decision+jwt";
 
 #[derive(Serialize)]
-struct Claims<'a> {
+struct DecisionClaims<'a> {
     iss: &'a str,
     iat: i64,
     exp: i64,
     request: Digest,
-    decision: &'a Decision,
+    decision: &'a PaymentDecision,
 }
 
 /// Signs the decision about an agent, from a live resolution, as a compact JWS issued at `now`. `request` is the digest
@@ -30,18 +30,18 @@ struct Claims<'a> {
 /// # Errors
 /// If such a verdict is never signed, or if the decision has expired.
 pub fn sign_decision(
-    signer: &Signer,
-    decision: &Decision,
+    signer: &VerdictIssuer,
+    decision: &PaymentDecision,
     resolution: &Resolution,
     request: Digest,
     now: Timestamp,
-) -> Result<String, SignError> {
+) -> Result<String, VerdictSignError> {
     let (iat, exp) = lifetime(resolution, now)?;
     let exp = decision.valid_until.map_or(exp, |until| exp.min(until.as_second()));
     if exp <= iat {
-        return Err(SignError::NotFresh);
+        return Err(VerdictSignError::NotFresh);
     }
-    let claims = Claims { iss: signer.issuer(), iat, exp, request, decision };
+    let claims = DecisionClaims { iss: signer.issuer(), iat, exp, request, decision };
     let payload = serde_json::to_vec(&claims).expect("a decision has a JSON form: its keys are strings");
     Ok(signer.key().sign_compact(DECISION_TYPE, &payload))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use clresolve_jose::{KeyError, SigningKey, TrustedKeys};
+use clresolve_jose::{Ed25519KeyError, Ed25519KeySet, Ed25519SigningKey};
 
 /// Maximum size of a key file, in bytes. A private key has 119, and key sets are far smaller than the maximum.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
@@ -16,16 +16,16 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 ///
 /// # Errors
 /// If the file cannot be read, is not a regular file, is accessible to others, or contains no such key.
-pub fn read_signing_key(path: &Path) -> Result<SigningKey, KeyFileError> {
-    let pem = private_text(path)?;
-    SigningKey::from_pem(&pem).map_err(|error| KeyFileError::NoKey { path: path.display().to_string(), error })
+pub fn read_signing_key(path: &Path) -> Result<Ed25519SigningKey, KeyFileError> {
+    let pem = read_private_text(path)?;
+    Ed25519SigningKey::from_pem(&pem).map_err(|error| KeyFileError::NoKey { path: path.display().to_string(), error })
 }
 
 /// Writes the key to a new file that only its owner can read.
 ///
 /// # Errors
 /// If the file exists (it is never overwritten) or cannot be written.
-pub fn save_signing_key(key: &SigningKey, path: &Path) -> Result<(), KeyFileError> {
+pub fn save_signing_key(key: &Ed25519SigningKey, path: &Path) -> Result<(), KeyFileError> {
     let shown = path.display().to_string();
     let pem = key.to_pem().map_err(|error| KeyFileError::NoKey { path: shown.clone(), error })?;
     let failed = |error: std::io::Error| match error.kind() {
@@ -44,9 +44,9 @@ pub fn save_signing_key(key: &SigningKey, path: &Path) -> Result<(), KeyFileErro
 ///
 /// # Errors
 /// If the file cannot be read, is not a regular file, or is accessible to others.
-pub fn private_text(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
+pub fn read_private_text(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
     let (file, shown) = open(path)?;
-    refuse_loose(&file, path, &shown)?;
+    check_file_permissions(&file, path, &shown)?;
     read(file, &shown).map(Zeroizing::new)
 }
 
@@ -54,9 +54,9 @@ pub fn private_text(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
 ///
 /// # Errors
 /// If the file cannot be read, is not a regular file, or contains no key set.
-pub fn read_trusted_keys(path: &Path) -> Result<TrustedKeys, KeyFileError> {
+pub fn read_trusted_keys(path: &Path) -> Result<Ed25519KeySet, KeyFileError> {
     let (file, shown) = open(path)?;
-    TrustedKeys::from_jwks(read(file, &shown)?.as_bytes()).map_err(|error| KeyFileError::NoKey { path: shown, error })
+    Ed25519KeySet::from_jwks(read(file, &shown)?.as_bytes()).map_err(|error| KeyFileError::NoKey { path: shown, error })
 }
 
 /// Opens a regular file and returns it with its name. Opening a pipe would block.
@@ -84,7 +84,7 @@ fn read(file: File, shown: &str) -> Result<String, KeyFileError> {
 /// Rejects a private key that others can read or change. A systemd credential may have group read permission: this is
 /// the mask of the access list that lets the service's own user read the file.
 #[cfg(unix)]
-fn refuse_loose(file: &File, path: &Path, shown: &str) -> Result<(), KeyFileError> {
+fn check_file_permissions(file: &File, path: &Path, shown: &str) -> Result<(), KeyFileError> {
     use std::os::unix::fs::PermissionsExt as _;
     let failed = |error: std::io::Error| KeyFileError::Unusable { path: shown.to_owned(), detail: error.to_string() };
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
@@ -98,7 +98,7 @@ fn refuse_loose(file: &File, path: &Path, shown: &str) -> Result<(), KeyFileErro
 
 /// Other systems have no such permissions.
 #[cfg(not(unix))]
-fn refuse_loose(_: &File, _: &Path, _: &str) -> Result<(), KeyFileError> {
+fn check_file_permissions(_: &File, _: &Path, _: &str) -> Result<(), KeyFileError> {
     Ok(())
 }
 
@@ -131,7 +131,7 @@ pub enum KeyFileError {
         /// The file.
         path: String,
         /// The defect.
-        error: KeyError,
+        error: Ed25519KeyError,
     },
     /// The file cannot be read or written, is too long, or is not a regular file.
     #[error("{path}: {detail}")]

@@ -5,13 +5,14 @@
 //! the request, so that nobody can present it as being about others.
 
 use clresolve_bundle::signed::{
-    AnchorDemand, MAX_JWS_BYTES, SignError, Signer, VerifyError, What, check_times, lifetime,
+    AnchorRequirements, MAX_JWS_BYTES, MismatchedPart, VerdictIssuer, VerdictSignError, VerdictVerifyError,
+    check_times, lifetime,
 };
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{Limits, parse};
-use clresolve_core::reading::Grade;
-use clresolve_jose::{Kind, TrustedKeys, verify_compact};
-use clresolve_messages::receipt::Verification;
+use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::reading::ProofGrade;
+use clresolve_jose::{Ed25519KeySet, JwsType, verify_compact};
+use clresolve_messages::receipt::ReceiptVerificationDocument;
 use clresolve_messages::receipt::document::SCHEMA;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -19,18 +20,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::{Anchor, document_id};
+use clresolve_verdict::verdict::{ChainAnchor, document_id};
 
 /// `typ` of the protected header.
 pub const RECEIPT_TYPE: &str = "clresolve-receipt+jwt";
 
-const KIND: Kind = Kind { typ: RECEIPT_TYPE, max_bytes: MAX_JWS_BYTES };
+const KIND: JwsType = JwsType { typ: RECEIPT_TYPE, max_bytes: MAX_JWS_BYTES };
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Claims<S, R> {
+struct ReceiptClaims<S, R> {
     iss: S,
     iat: i64,
     exp: i64,
@@ -42,13 +43,13 @@ struct Claims<S, R> {
 /// # Errors
 /// If such a verdict is never signed.
 pub fn sign_receipt(
-    signer: &Signer,
-    found: &Verification,
+    signer: &VerdictIssuer,
+    found: &ReceiptVerificationDocument,
     resolution: &Resolution,
     now: Timestamp,
-) -> Result<String, SignError> {
+) -> Result<String, VerdictSignError> {
     let (iat, exp) = lifetime(resolution, now)?;
-    let claims = Claims { iss: signer.issuer(), iat, exp, receipt: found };
+    let claims = ReceiptClaims { iss: signer.issuer(), iat, exp, receipt: found };
     let payload = serde_json::to_vec(&claims).expect("it has a JSON form: its keys are strings");
     Ok(signer.key().sign_compact(RECEIPT_TYPE, &payload))
 }
@@ -72,7 +73,7 @@ pub struct ExpectedReceipt {
     pub world: String,
     /// The minimum grade of proof, which also applies to a demanded settlement. `None` accepts any grade except the
     /// answer of a single third party, as for a signed verdict.
-    pub proof: Option<Grade>,
+    pub proof: Option<ProofGrade>,
     /// The issuer. `None` accepts any issuer whose key is trusted.
     pub issuer: Option<String>,
 }
@@ -93,7 +94,7 @@ pub struct VerifiedReceipt {
     /// The document, as described by `schemas/receipt.schema.json`.
     pub document: Value,
     /// Its state.
-    pub state: State,
+    pub state: TrustState,
     /// The issuer.
     pub issuer: String,
     /// Thumbprint of the key.
@@ -108,72 +109,72 @@ pub struct VerifiedReceipt {
 /// The first check that fails.
 pub fn verify_receipt(
     jws: &str,
-    keys: &TrustedKeys,
+    keys: &Ed25519KeySet,
     expected: &ExpectedReceipt,
     now: Timestamp,
-) -> Result<VerifiedReceipt, VerifyError> {
+) -> Result<VerifiedReceipt, VerdictVerifyError> {
     let (payload, key_id) = verify_compact(jws, keys, &KIND)?;
-    let limits = Limits { bytes: MAX_JWS_BYTES, ..Limits::DOCUMENT };
-    let payload = parse(&payload, limits).map_err(VerifyError::Payload)?;
-    let Claims::<String, Value> { iss: issuer, iat, exp, receipt: document } =
-        serde_json::from_value(payload).map_err(|error| VerifyError::Claims { detail: error.to_string() })?;
+    let limits = JsonLimits { bytes: MAX_JWS_BYTES, ..JsonLimits::DOCUMENT };
+    let payload = parse(&payload, limits).map_err(VerdictVerifyError::Payload)?;
+    let ReceiptClaims::<String, Value> { iss: issuer, iat, exp, receipt: document } =
+        serde_json::from_value(payload).map_err(|error| VerdictVerifyError::Claims { detail: error.to_string() })?;
     if !clresolve_core::mutant!("late-receipts") {
         check_times(iat, exp, now)?;
     }
     if let Some(expected) = expected.issuer.as_ref().filter(|expected| **expected != issuer) {
-        return Err(VerifyError::Issuer { expected: expected.clone(), observed: issuer });
+        return Err(VerdictVerifyError::Issuer { expected: expected.clone(), observed: issuer });
     }
-    let state = checked(&document, expected)?;
+    let state = check_claims(&document, expected)?;
     Ok(VerifiedReceipt { document, state, issuer, key_id })
 }
 
 /// The state of the document, if it is about what is expected.
-fn checked(document: &Value, expected: &ExpectedReceipt) -> Result<State, VerifyError> {
+fn check_claims(document: &Value, expected: &ExpectedReceipt) -> Result<TrustState, VerdictVerifyError> {
     let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str);
     if text("/schema") != Some(SCHEMA) || text("/id") != Some(&document_id(document)) {
-        return Err(VerifyError::WrongDigests);
+        return Err(VerdictVerifyError::WrongDigests);
     }
     let request = expected.request.map(|request| request.to_string());
     let digest = expected.receipt.to_string();
     for (what, expected, pointer) in [
-        (What::Name, Some(expected.name.as_str()), "/name"),
-        (What::Receipt, Some(digest.as_str()), "/receipt/sha256"),
-        (What::Request, request.as_deref(), "/request"),
-        (What::Decision, expected.decision.as_deref(), "/decision"),
+        (MismatchedPart::Name, Some(expected.name.as_str()), "/name"),
+        (MismatchedPart::Receipt, Some(digest.as_str()), "/receipt/sha256"),
+        (MismatchedPart::Request, request.as_deref(), "/request"),
+        (MismatchedPart::Decision, expected.decision.as_deref(), "/decision"),
     ] {
         let observed = text(pointer);
         if observed != expected && !clresolve_core::mutant!("receipts-are-said-of-others") {
             let shown = |text: Option<&str>| text.unwrap_or_default().to_owned();
-            return Err(VerifyError::Other { what, expected: shown(expected), observed: shown(observed) });
+            return Err(VerdictVerifyError::Other { what, expected: shown(expected), observed: shown(observed) });
         }
     }
     let ExpectedReceipt { chain, world, proof, .. } = expected;
     if expected.settlement == SettlementDemand::Shown {
         check_settlement(document, *proof)?;
     }
-    let anchor: Option<Anchor> = member(document, "anchor")?;
+    let anchor: Option<ChainAnchor> = member(document, "anchor")?;
     let warnings: Vec<String> = member(document, "warnings")?;
     if !clresolve_core::mutant!("receipts-of-any-world") {
-        AnchorDemand { chain, world, proof: *proof }
+        AnchorRequirements { chain, world, proof: *proof }
             .check(anchor.as_ref(), |code| warnings.iter().any(|it| it == code.slug()))?;
     }
     member(document, "state")
 }
 
 /// Rejects a document that does not show the settlement, or only with a weaker grade than demanded.
-fn check_settlement(document: &Value, least: Option<Grade>) -> Result<(), VerifyError> {
+fn check_settlement(document: &Value, least: Option<ProofGrade>) -> Result<(), VerdictVerifyError> {
     let shown_by = document.pointer("/settlement/shown_by").and_then(Value::as_str);
     let Some(shown_by) = shown_by else {
         let (expected, observed) = ("shown".to_owned(), String::new());
-        return Err(VerifyError::Other { what: What::Settlement, expected, observed });
+        return Err(VerdictVerifyError::Other { what: MismatchedPart::Settlement, expected, observed });
     };
-    let reported = document.pointer("/settlement/proof/grade").and_then(|grade| Grade::deserialize(grade).ok());
+    let reported = document.pointer("/settlement/proof/grade").and_then(|grade| ProofGrade::deserialize(grade).ok());
     // Logs that are proven against a header are as strong as proven state.
-    let vouched = if shown_by == "proven" { Some(Grade::StateProof) } else { reported };
-    if vouched < least { Err(VerifyError::ProofTooWeak) } else { Ok(()) }
+    let vouched = if shown_by == "proven" { Some(ProofGrade::StateProof) } else { reported };
+    if vouched < least { Err(VerdictVerifyError::ProofTooWeak) } else { Ok(()) }
 }
 
-fn member<T: DeserializeOwned>(document: &Value, name: &str) -> Result<T, VerifyError> {
+fn member<T: DeserializeOwned>(document: &Value, name: &str) -> Result<T, VerdictVerifyError> {
     let value = document.get(name).cloned().unwrap_or_default();
-    serde_json::from_value(value).map_err(|error| VerifyError::Claims { detail: error.to_string() })
+    serde_json::from_value(value).map_err(|error| VerdictVerifyError::Claims { detail: error.to_string() })
 }

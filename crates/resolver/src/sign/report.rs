@@ -3,7 +3,7 @@
 //! It has its own type, so that no signature of a verdict or decision can replace it. It contains no time and no name:
 //! the report states both, and the key identifies the signer.
 
-use clresolve_jose::{JwsError, Kind, SigningKey, TrustedKeys, verify_detached};
+use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey, JwsError, JwsType, verify_detached};
 
 /// `typ` of the protected header.
 const REPORT_TYPE: &str = "clresolve-audit+json";
@@ -17,7 +17,7 @@ pub const MAX_SIGNATURE_BYTES: usize = 2048;
 pub const MAX_SIGNED_REPORT_BYTES: usize = 128 << 20;
 
 /// The signature of a report.
-pub fn sign_report(key: &SigningKey, report: &[u8]) -> String {
+pub fn sign_report(key: &Ed25519SigningKey, report: &[u8]) -> String {
     key.sign_detached(REPORT_TYPE, report)
 }
 
@@ -25,8 +25,8 @@ pub fn sign_report(key: &SigningKey, report: &[u8]) -> String {
 ///
 /// # Errors
 /// If the signature does not match these bytes, or if its key is not trusted.
-pub fn verify_report(jws: &str, report: &[u8], keys: &TrustedKeys) -> Result<String, JwsError> {
-    verify_detached(jws, report, keys, &Kind { typ: REPORT_TYPE, max_bytes: MAX_SIGNATURE_BYTES })
+pub fn verify_report(jws: &str, report: &[u8], keys: &Ed25519KeySet) -> Result<String, JwsError> {
+    verify_detached(jws, report, keys, &JwsType { typ: REPORT_TYPE, max_bytes: MAX_SIGNATURE_BYTES })
 }
 
 #[cfg(test)]
@@ -35,13 +35,14 @@ mod tests {
 
     #[test]
     fn a_signature_holds_over_its_report_alone() {
-        let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
-        let keys = |key: &SigningKey| {
-            TrustedKeys::from_jwks(serde_json::json!({"keys": [key.public().to_jwk()]}).to_string().as_bytes()).unwrap()
+        let (key, other) = (Ed25519SigningKey::generate().unwrap(), Ed25519SigningKey::generate().unwrap());
+        let keys = |key: &Ed25519SigningKey| {
+            Ed25519KeySet::from_jwks(serde_json::json!({"keys": [key.public_key().to_jwk()]}).to_string().as_bytes())
+                .unwrap()
         };
         let report = b"{\n\"rows\": []\n}\n";
         let jws = sign_report(&key, report);
-        assert_eq!(verify_report(&jws, report, &keys(&key)), Ok(key.public().id().to_owned()));
+        assert_eq!(verify_report(&jws, report, &keys(&key)), Ok(key.public_key().id().to_owned()));
         for at in 0..report.len() {
             let mut changed = report.to_vec();
             changed[at] ^= 1;

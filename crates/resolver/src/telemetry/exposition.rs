@@ -13,9 +13,9 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, Share
 
 use clresolve_egress::count::UPSTREAM_UP;
 
-use super::histogram::Times;
+use super::histogram::DurationHistogram;
 use super::process;
-use super::{FAMILIES, Family, MetricType};
+use super::{FAMILIES, MetricFamily, MetricType};
 
 /// Maximum number of series. There are a few hundred: routes by status class, codes, and a few per configured endpoint.
 /// The limit protects the memory if a bug ever puts foreign text into a label.
@@ -23,26 +23,26 @@ const MAX_SERIES: usize = 4096;
 
 /// The recorded metrics.
 #[derive(Clone, Debug, Default)]
-pub struct Exposition(Arc<Series>);
+pub struct PrometheusExposition(Arc<MetricSeriesStore>);
 
 #[derive(Debug, Default)]
-struct Series {
+struct MetricSeriesStore {
     numbers: RwLock<HashMap<Key, Arc<AtomicU64>>>,
-    times: RwLock<HashMap<Key, Arc<Times>>>,
+    times: RwLock<HashMap<Key, Arc<DurationHistogram>>>,
 }
 
 /// The exposition of this process, installed on the first call. `None` if the program has installed its own recorder,
 /// which then receives the metrics.
-pub fn exposition() -> Option<Exposition> {
-    static INSTALLED: OnceLock<Option<Exposition>> = OnceLock::new();
+pub fn exposition() -> Option<PrometheusExposition> {
+    static INSTALLED: OnceLock<Option<PrometheusExposition>> = OnceLock::new();
     let install = || {
-        let exposition = Exposition::default();
+        let exposition = PrometheusExposition::default();
         metrics::set_global_recorder(exposition.clone()).is_ok().then_some(exposition)
     };
     INSTALLED.get_or_init(install).clone()
 }
 
-impl Exposition {
+impl PrometheusExposition {
     /// All series, sorted, in Prometheus's text format 0.0.4.
     #[cfg(any(test, feature = "unstable"))]
     pub fn render(&self) -> String {
@@ -68,8 +68,8 @@ impl Exposition {
             families.entry(family(key.name())).or_default().insert(labels(key), value.load(Ordering::Relaxed));
         }
         let mut text = String::new();
-        let times = self.times();
-        for Family { name, kind, help, .. } in &FAMILIES {
+        let times = self.rendered_histograms();
+        for MetricFamily { name, kind, help, .. } in &FAMILIES {
             if let Some(series) = times.get(name) {
                 let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} histogram\n{series}");
             }
@@ -87,7 +87,7 @@ impl Exposition {
     }
 
     /// The upstreams whose latest request failed, as sorted pairs of kind and label.
-    pub fn down(&self) -> BTreeSet<(String, String)> {
+    pub fn failing_upstreams(&self) -> BTreeSet<(String, String)> {
         let series = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner);
         let is_down = |value: &AtomicU64| f64::from_bits(value.load(Ordering::Relaxed)) == 0.0;
         let down = series.iter().filter(|(key, value)| key.name() == UPSTREAM_UP && is_down(value));
@@ -98,7 +98,7 @@ impl Exposition {
     }
 
     /// The rendered histograms, by family.
-    fn times(&self) -> HashMap<&'static str, String> {
+    fn rendered_histograms(&self) -> HashMap<&'static str, String> {
         let mut families: HashMap<&str, BTreeMap<String, String>> = HashMap::new();
         for (key, times) in self.0.times.read().unwrap_or_else(PoisonError::into_inner).iter() {
             let (name, labels) = (family(key.name()), labels(key));
@@ -113,7 +113,7 @@ impl Exposition {
         if let Some(series) = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Some(Arc::clone(series));
         }
-        if !is_ours(key, kind) {
+        if !is_own_family(key, kind) {
             return None;
         }
         let mut all = self.0.numbers.write().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +124,7 @@ impl Exposition {
     }
 }
 
-impl Recorder for Exposition {
+impl Recorder for PrometheusExposition {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -138,7 +138,7 @@ impl Recorder for Exposition {
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        if !is_ours(key, MetricType::Histogram) {
+        if !is_own_family(key, MetricType::Histogram) {
             return Histogram::noop();
         }
         let mut all = self.0.times.write().unwrap_or_else(PoisonError::into_inner);
@@ -149,7 +149,7 @@ impl Recorder for Exposition {
     }
 }
 
-fn is_ours(key: &Key, kind: MetricType) -> bool {
+fn is_own_family(key: &Key, kind: MetricType) -> bool {
     FAMILIES.iter().any(|family| family.name == key.name() && family.kind == kind)
 }
 
@@ -172,22 +172,22 @@ fn labels(key: &Key) -> String {
 mod tests {
     use jiff::Timestamp;
 
-    use super::super::{self as telemetry, Cache, Eviction, Pool, RequestOutcome, Upstream};
+    use super::super::{self as telemetry, CacheLabel, CachePool, EvictionCause, RequestOutcome, UpstreamKind};
     use super::*;
 
     #[test]
     fn each_event_is_a_line_and_each_family_has_its_help() {
-        let exposition = Exposition::default();
+        let exposition = PrometheusExposition::default();
         metrics::with_local_recorder(&exposition, || {
-            telemetry::upstream(Upstream::Rpc, "own-node", RequestOutcome::Ok);
-            telemetry::upstream(Upstream::Rpc, "own-node", RequestOutcome::Ok);
-            telemetry::upstream(Upstream::Card, telemetry::FOREIGN, RequestOutcome::of_status(503));
-            telemetry::gateway_lied("a\\\"b\n");
-            telemetry::verdict("trusted");
-            telemetry::cache_hit(Pool::Trusted);
-            telemetry::cache_miss(Cache::Content);
-            telemetry::cache_evicted(Pool::Failures, Eviction::Size);
-            let (_first, second) = (telemetry::run_begins(), telemetry::run_begins());
+            telemetry::count_request(UpstreamKind::Rpc, "own-node", RequestOutcome::Ok);
+            telemetry::count_request(UpstreamKind::Rpc, "own-node", RequestOutcome::Ok);
+            telemetry::count_request(UpstreamKind::Card, telemetry::FOREIGN, RequestOutcome::of_status(503));
+            telemetry::count_gateway_lie("a\\\"b\n");
+            telemetry::count_verdict("trusted");
+            telemetry::count_cache_hit(CachePool::Trusted);
+            telemetry::count_cache_miss(CacheLabel::Content);
+            telemetry::count_cache_eviction(CachePool::Failures, EvictionCause::Size);
+            let (_first, second) = (telemetry::track_running_resolution(), telemetry::track_running_resolution());
             drop(second);
             assert_eq!(
                 exposition.render(),
@@ -224,26 +224,27 @@ mod tests {
 
     #[test]
     fn an_upstream_is_down_until_it_answers_again() {
-        let exposition = Exposition::default();
-        let down = || exposition.down().into_iter().map(|(kind, label)| kind + " " + &label).collect::<Vec<_>>();
+        let exposition = PrometheusExposition::default();
+        let down =
+            || exposition.failing_upstreams().into_iter().map(|(kind, label)| kind + " " + &label).collect::<Vec<_>>();
         metrics::with_local_recorder(&exposition, || {
-            telemetry::upstream(Upstream::Gateway, "kubo", RequestOutcome::Timeout);
-            telemetry::upstream(Upstream::Rpc, "node", RequestOutcome::Failed);
-            telemetry::upstream(Upstream::Card, telemetry::FOREIGN, RequestOutcome::Failed);
+            telemetry::count_request(UpstreamKind::Gateway, "kubo", RequestOutcome::Timeout);
+            telemetry::count_request(UpstreamKind::Rpc, "node", RequestOutcome::Failed);
+            telemetry::count_request(UpstreamKind::Card, telemetry::FOREIGN, RequestOutcome::Failed);
             assert_eq!(down(), ["gateway kubo", "rpc node"]);
-            telemetry::upstream(Upstream::Rpc, "node", RequestOutcome::Ok);
-            telemetry::upstream(Upstream::Rpc, "node", RequestOutcome::Forbidden);
+            telemetry::count_request(UpstreamKind::Rpc, "node", RequestOutcome::Ok);
+            telemetry::count_request(UpstreamKind::Rpc, "node", RequestOutcome::Forbidden);
             assert_eq!(down(), ["gateway kubo"]);
         });
     }
 
     #[test]
     fn endpoint_that_was_removed_has_counters_and_no_gauges() {
-        let exposition = Exposition::default();
+        let exposition = PrometheusExposition::default();
         metrics::with_local_recorder(&exposition, || {
             for label in ["kept", "removed"] {
-                telemetry::endpoint_head(label, Timestamp::UNIX_EPOCH);
-                telemetry::upstream(Upstream::Rpc, label, RequestOutcome::Timeout);
+                telemetry::set_endpoint_head_time(label, Timestamp::UNIX_EPOCH);
+                telemetry::count_request(UpstreamKind::Rpc, label, RequestOutcome::Timeout);
             }
         });
         let text = exposition.render_for(&BTreeSet::from(["kept".to_owned()]));
@@ -258,9 +259,9 @@ mod tests {
 
     #[test]
     fn times_are_a_histogram() {
-        let exposition = Exposition::default();
+        let exposition = PrometheusExposition::default();
         metrics::with_local_recorder(&exposition, || {
-            telemetry::request_times("gate").record(0.14);
+            telemetry::request_time_histogram("gate").record(0.14);
             metrics::histogram!("clresolve_upstream_up").record(1.0);
         });
         let text = exposition.render();
@@ -271,13 +272,13 @@ mod tests {
 
     #[test]
     fn the_number_of_series_is_bounded_and_other_crates_add_none() {
-        let exposition = Exposition::default();
+        let exposition = PrometheusExposition::default();
         metrics::with_local_recorder(&exposition, || {
             metrics::counter!("another_crates_total").increment(1);
             metrics::gauge!("clresolve_http_requests_total").increment(1);
             assert_eq!(exposition.render(), "");
             for number in 0..MAX_SERIES + 10 {
-                telemetry::gateway_lied(&number.to_string());
+                telemetry::count_gateway_lie(&number.to_string());
             }
         });
         assert_eq!(exposition.render().lines().count(), MAX_SERIES + 2);

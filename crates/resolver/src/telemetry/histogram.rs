@@ -10,12 +10,12 @@ const ENDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.125, 0.15, 0.17
 
 /// The number of durations in each bucket, and their sum.
 #[derive(Debug, Default)]
-pub(super) struct Times {
+pub(super) struct DurationHistogram {
     buckets: [AtomicU64; ENDS.len() + 1],
     microseconds: AtomicU64,
 }
 
-impl HistogramFn for Times {
+impl HistogramFn for DurationHistogram {
     fn record(&self, seconds: f64) {
         let bucket = ENDS.iter().position(|end| seconds <= *end).unwrap_or(ENDS.len());
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
@@ -23,7 +23,7 @@ impl HistogramFn for Times {
     }
 }
 
-impl Times {
+impl DurationHistogram {
     /// Renders the series in Prometheus's text format. `labels` are the histogram's labels without braces.
     pub(super) fn render(&self, name: &str, labels: &str) -> String {
         let (mut text, mut total) = (String::new(), 0);
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_bucket_counts_all_that_took_at_most_its_time() {
-        let times = Times::default();
+        let times = DurationHistogram::default();
         for seconds in [0.0005, 0.15, 0.150_001, 20.0] {
             times.record(seconds);
         }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use super::{CPU_SECONDS, FAMILIES, Family, MAX_FDS, MetricType, OPEN_FDS, RESIDENT_MEMORY, VIRTUAL_MEMORY};
+use super::{CPU_SECONDS, FAMILIES, MAX_FDS, MetricFamily, MetricType, OPEN_FDS, RESIDENT_MEMORY, VIRTUAL_MEMORY};
 
 /// Clock ticks per second in `/proc/self/stat`: `USER_HZ`, which is 100 on each architecture that Rust supports.
 const USER_HZ: f64 = 100.0;
@@ -15,13 +15,13 @@ pub(super) fn render() -> String {
     let status = read("status");
     let values = [
         (CPU_SECONDS, cpu_seconds(&read("stat"))),
-        (RESIDENT_MEMORY, bytes(&status, "VmRSS:")),
-        (VIRTUAL_MEMORY, bytes(&status, "VmSize:")),
+        (RESIDENT_MEMORY, status_bytes(&status, "VmRSS:")),
+        (VIRTUAL_MEMORY, status_bytes(&status, "VmSize:")),
         (OPEN_FDS, open_fds()),
         (MAX_FDS, max_fds(&read("limits"))),
     ];
     let mut text = String::new();
-    for Family { name, kind, help, .. } in &FAMILIES {
+    for MetricFamily { name, kind, help, .. } in &FAMILIES {
         let value = values.iter().find(|(known, _)| known == name).and_then(|(_, value)| *value);
         if let Some(value) = value {
             let word = if *kind == MetricType::Counter { "counter" } else { "gauge" };
@@ -40,7 +40,7 @@ fn cpu_seconds(stat: &str) -> Option<f64> {
 }
 
 /// The size with this label in `/proc/self/status`, in bytes.
-fn bytes(status: &str, label: &str) -> Option<f64> {
+fn status_bytes(status: &str, label: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix(label))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<f64>().ok()? * 1024.0)
 }
@@ -66,12 +66,12 @@ mod tests {
         let stat = "7 (a b) c) S 1 7 7 0 -1 4194560 1500 0 0 0 250 75 9 9 20 0 4 0 123 1000 200";
         assert_eq!(cpu_seconds(stat), Some(3.25));
         let status = "Name:\tclresolve\nVmSize:\t  204800 kB\nVmRSS:\t   10240 kB\n";
-        assert_eq!(bytes(status, "VmRSS:"), Some(10_485_760.0));
-        assert_eq!(bytes(status, "VmSize:"), Some(209_715_200.0));
+        assert_eq!(status_bytes(status, "VmRSS:"), Some(10_485_760.0));
+        assert_eq!(status_bytes(status, "VmSize:"), Some(209_715_200.0));
         let limits = "Limit   Soft Limit  Hard Limit  Units\nMax open files            1024        524288      files\n";
         assert_eq!(max_fds(limits), Some(1024.0));
         let nothing =
-            [cpu_seconds(""), bytes("", "VmRSS:"), max_fds(""), max_fds("Max open files   unlimited   files")];
+            [cpu_seconds(""), status_bytes("", "VmRSS:"), max_fds(""), max_fds("Max open files   unlimited   files")];
         assert_eq!(nothing, [None; 4]);
     }
 

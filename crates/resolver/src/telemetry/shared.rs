@@ -66,16 +66,16 @@ outcomes! {
 }
 
 /// Whether the Redis server answered the latest request.
-pub fn redis_is_up(is_up: bool) {
+pub fn set_redis_up(is_up: bool) {
     gauge!(REDIS_UP).set(f64::from(u8::from(is_up)));
 }
 
 /// Records a read of shared evidence.
-pub fn shared_read(outcome: SharedRead) {
+pub fn count_shared_read(outcome: SharedRead) {
     counter!(SHARED_READS, "outcome" => outcome.as_str()).increment(1);
 }
 
 /// Records a write of evidence.
-pub fn shared_write(outcome: SharedWrite) {
+pub fn count_shared_write(outcome: SharedWrite) {
     counter!(SHARED_WRITES, "outcome" => outcome.as_str()).increment(1);
 }

@@ -18,7 +18,7 @@ use clresolve_beacon::{
 use jiff::Timestamp;
 
 use super::behaviour::BeaconBehaviour;
-use super::signer::{Signer, committee, signature};
+use super::signer::{BeaconBlockSigner, committee, signature};
 use crate::chain::SandboxChain;
 
 /// The parent of blocks that compete with those of the chain.
@@ -41,7 +41,7 @@ impl BeaconChain {
         Self { first: Arc::clone(&evm), evm, blocks: None }
     }
 
-    pub(super) fn publish(&mut self, evm: Arc<SandboxChain>) {
+    pub(super) fn follow_chain(&mut self, evm: Arc<SandboxChain>) {
         self.evm = evm;
     }
 
@@ -62,7 +62,7 @@ impl BeaconChain {
         behaviour: BeaconBehaviour,
     ) -> Option<LightClientUpdate> {
         let evm = Arc::clone(&self.evm);
-        let blocks = self.followed();
+        let blocks = self.synced_blocks();
         let attested = blocks.attested_in(period, &evm, now)?;
         let signature = blocks.signer.sign(&attested, behaviour, &blocks.spec);
         let mut update = attested.update(signature, attested.header.beacon.slot + 1);
@@ -76,10 +76,10 @@ impl BeaconChain {
 
     /// The update whose finalized header has the EVM chain's finalized block.
     pub(super) fn finality_update(&mut self, behaviour: BeaconBehaviour) -> LightClientFinalityUpdate {
-        let blocks = self.followed();
+        let blocks = self.synced_blocks();
         let (attested, aggregate) = match behaviour {
             BeaconBehaviour::Replayed | BeaconBehaviour::Equivocation => {
-                let attested = blocks.competing(behaviour);
+                let attested = blocks.competing_block(behaviour);
                 let aggregate = signature(&attested, behaviour, &blocks.spec);
                 (attested, aggregate)
             }
@@ -108,7 +108,7 @@ impl BeaconChain {
     }
 
     /// The blocks, up to those of the published EVM chain.
-    fn followed(&mut self) -> &mut BeaconBlocks {
+    fn synced_blocks(&mut self) -> &mut BeaconBlocks {
         let evm = Arc::clone(&self.evm);
         let blocks = self.blocks();
         blocks.follow(&evm);
@@ -118,7 +118,7 @@ impl BeaconChain {
 
 struct BeaconBlocks {
     spec: ChainSpec,
-    signer: Signer,
+    signer: BeaconBlockSigner,
     /// The slots that have a block.
     slots: BTreeSet<u64>,
     checkpoint: BeaconBlock,
@@ -138,7 +138,7 @@ impl BeaconBlocks {
         let checkpoint = block(slot, B256::ZERO, execution(header, hash), None, &spec);
         Self {
             spec,
-            signer: Signer::default(),
+            signer: BeaconBlockSigner::default(),
             slots: BTreeSet::from([slot]),
             head: checkpoint.clone(),
             finalized: checkpoint.clone(),
@@ -155,7 +155,7 @@ impl BeaconBlocks {
             let is_head = hash_of(&self.head) == hash && slot_of(&self.head) > slot_of(&self.finalized);
             let earliest = self.spec.slot_at(header.timestamp).max(slot_of(&self.finalized) + 1);
             self.finalized =
-                if is_head { self.head.clone() } else { self.added(earliest, execution(header, hash), None) };
+                if is_head { self.head.clone() } else { self.add_block(earliest, execution(header, hash), None) };
         }
         let (header, hash) = evm.newest_header();
         let finalized = &self.finalized.header;
@@ -168,7 +168,7 @@ impl BeaconBlocks {
         let earliest = self.last_attested.max(slot_of(&self.finalized)) + 1;
         let earliest = self.spec.slot_at(header.timestamp).max(earliest);
         let finalized = Some(finalized.clone());
-        self.head = self.added(earliest, execution(header, hash), finalized);
+        self.head = self.add_block(earliest, execution(header, hash), finalized);
         self.last_attested = slot_of(&self.head);
     }
 
@@ -184,13 +184,13 @@ impl BeaconBlocks {
         if period < period_at(slot_of(&self.checkpoint)) || !(is_over || is_finalized) {
             return None;
         }
-        let finalized = self.finalized_in(period, evm);
+        let finalized = self.add_finalized_block(period, evm);
         let earliest = slot_of(&finalized) + 1;
         let execution = match earliest > slot_of(&self.head) {
             true => self.head.header.execution.clone(),
             false => finalized.header.execution.clone(),
         };
-        let attested = self.added(earliest, execution, Some(finalized.header.clone()));
+        let attested = self.add_block(earliest, execution, Some(finalized.header.clone()));
         self.last_attested = self.last_attested.max(slot_of(&attested));
         if slot_of(&finalized) > slot_of(&self.finalized) {
             self.finalized = finalized;
@@ -201,14 +201,14 @@ impl BeaconBlocks {
     }
 
     /// A new block at the beginning of a period, with the last finalized EVM block before it.
-    fn finalized_in(&mut self, period: u64, evm: &SandboxChain) -> BeaconBlock {
+    fn add_finalized_block(&mut self, period: u64, evm: &SandboxChain) -> BeaconBlock {
         let slot = self.free_from(self.period_start(period));
         let (header, hash) = evm.finalized_header_at(self.spec.slot_start(slot));
-        self.added(slot, execution(header, hash), None)
+        self.add_block(slot, execution(header, hash), None)
     }
 
     /// A signed block that light clients refuse, with a finalized block that they refuse.
-    fn competing(&self, behaviour: BeaconBehaviour) -> BeaconBlock {
+    fn competing_block(&self, behaviour: BeaconBehaviour) -> BeaconBlock {
         let (finalized_slot, attested_slot) = match behaviour {
             BeaconBehaviour::Replayed => {
                 let period = self.spec.period_at_slot(slot_of(&self.checkpoint));
@@ -238,7 +238,7 @@ impl BeaconBlocks {
     }
 
     /// Adds a block in the first free slot.
-    fn added(
+    fn add_block(
         &mut self,
         earliest: u64,
         execution: ExecutionPayloadHeader,

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use clresolve_beacon::testing::{BeaconBlock, SigningCommittee};
-use clresolve_beacon::{ChainSpec, Preset, SyncAggregate, SyncCommittee};
+use clresolve_beacon::testing::{BeaconBlock, SigningSyncCommittee};
+use clresolve_beacon::{BeaconPreset, ChainSpec, SyncAggregate, SyncCommittee};
 
 use super::behaviour::BeaconBehaviour;
 
-const MEMBERS: usize = Preset::MINIMAL.sync_committee_size;
+const MEMBERS: usize = BeaconPreset::MINIMAL.sync_committee_size;
 
 /// One member less than two thirds.
 const TOO_FEW: usize = (MEMBERS * 2).div_ceil(3) - 1;
@@ -18,31 +18,31 @@ static PUBLIC_KEYS: LazyLock<[SyncCommittee; 2]> =
     LazyLock::new(|| serde_json::from_str(include_str!("committees.json")).expect("the keys of two committees"));
 
 /// The committees, which take turns: each signs for every second period.
-static COMMITTEES: LazyLock<[SigningCommittee; 2]> = LazyLock::new(|| [0, 1].map(signing_committee));
+static COMMITTEES: LazyLock<[SigningSyncCommittee; 2]> = LazyLock::new(|| [0, 1].map(signing_committee));
 
 /// A committee that signs for no period.
-static OTHER_COMMITTEE: LazyLock<SigningCommittee> = LazyLock::new(|| signing_committee(2));
+static OTHER_COMMITTEE: LazyLock<SigningSyncCommittee> = LazyLock::new(|| signing_committee(2));
 
-fn signing_committee(seed: u64) -> SigningCommittee {
-    SigningCommittee::new(seed, MEMBERS)
+fn signing_committee(seed: u64) -> SigningSyncCommittee {
+    SigningSyncCommittee::new(seed, MEMBERS)
 }
 
-const fn of_period<T>([even, odd]: &[T; 2], period: u64) -> &T {
+const fn period_item<T>([even, odd]: &[T; 2], period: u64) -> &T {
     if period.is_multiple_of(2) { even } else { odd }
 }
 
 /// The committee that signs in a period.
 pub(super) fn committee(period: u64) -> SyncCommittee {
-    of_period(&PUBLIC_KEYS, period).clone()
+    period_item(&PUBLIC_KEYS, period).clone()
 }
 
 /// Signs blocks, and keeps honest signatures.
 #[derive(Default)]
-pub(super) struct Signer {
+pub(super) struct BeaconBlockSigner {
     signatures: BTreeMap<u64, SyncAggregate>,
 }
 
-impl Signer {
+impl BeaconBlockSigner {
     /// The signature for a block of the chain, in the slot after it.
     pub(super) fn sign(&mut self, block: &BeaconBlock, behaviour: BeaconBehaviour, spec: &ChainSpec) -> SyncAggregate {
         match behaviour {
@@ -62,7 +62,7 @@ pub(super) fn signature(block: &BeaconBlock, behaviour: BeaconBehaviour, spec: &
     let signature_slot = block.header.beacon.slot + 1;
     let committee = match behaviour {
         BeaconBehaviour::OtherCommittee => &OTHER_COMMITTEE,
-        _ => of_period(&COMMITTEES, spec.period_at_slot(signature_slot)),
+        _ => period_item(&COMMITTEES, spec.period_at_slot(signature_slot)),
     };
     let participants = if behaviour == BeaconBehaviour::LowParticipation { TOO_FEW } else { MEMBERS };
     let mut spec = spec.clone();

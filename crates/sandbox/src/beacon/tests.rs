@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clresolve_beacon::{ChainSpec, LightClientError, LightClientStore};
-use clresolve_core::reading::Block;
+use clresolve_core::reading::ChainBlock;
 use jiff::{SignedDuration, Timestamp};
 
 use super::behaviour::BeaconBehaviour;
@@ -16,7 +16,7 @@ const START: Timestamp = Timestamp::constant(1_800_000_000, 0);
 const FINALITY: SignedDuration = SignedDuration::from_mins(13);
 const NEWEST: SignedDuration = SignedDuration::from_secs(12);
 
-/// An EVM chain with a newest block that is not final, as [`crate::World`] builds it.
+/// An EVM chain with a newest block that is not final, as [`crate::RunningSandbox`] builds it.
 #[derive(Clone)]
 struct Evm {
     finalized: ChainBuilder,
@@ -81,8 +81,8 @@ impl Client {
     /// Syncs, and compares the verified headers with the blocks of the EVM chain.
     fn follow(&mut self, chain: &mut BeaconChain, evm: &SandboxChain, now: Timestamp) {
         self.sync(chain, now, BeaconBehaviour::Honest).unwrap();
-        let observed = [self.0.finalized(), self.0.optimistic()].map(|header| header.block_hash());
-        assert_eq!(observed, [evm.finalized(), evm.latest()].map(|block: Block| block.hash));
+        let observed = [self.0.finalized_header(), self.0.optimistic_header()].map(|header| header.block_hash());
+        assert_eq!(observed, [evm.finalized(), evm.latest()].map(|block: ChainBlock| block.hash));
     }
 }
 
@@ -97,17 +97,17 @@ fn light_client_follows_a_growing_chain() {
     let mut chain = BeaconChain::new(evm.chain());
     let mut client = Client::new(&mut chain);
     for round in 0..40 {
-        chain.publish(evm.chain());
+        chain.follow_chain(evm.chain());
         client.follow(&mut chain, &evm.chain(), now);
         for _ in 0..round % 4 {
             evm.write();
-            chain.publish(evm.chain());
+            chain.follow_chain(evm.chain());
             client.follow(&mut chain, &evm.chain(), now);
         }
         now += SignedDuration::from_secs(300);
         evm.grow(now);
     }
-    chain.publish(evm.chain());
+    chain.follow_chain(evm.chain());
     Client::new(&mut chain).follow(&mut chain, &evm.chain(), now);
 }
 
@@ -123,11 +123,11 @@ fn light_client_follows_through_pauses() {
             now += SignedDuration::from_secs(pause);
             client.follow(&mut chain, &evm.chain(), now);
             evm.write();
-            chain.publish(evm.chain());
+            chain.follow_chain(evm.chain());
             client.follow(&mut chain, &evm.chain(), now);
             evm.grow(now + SignedDuration::from_secs(20));
             now += SignedDuration::from_secs(20);
-            chain.publish(evm.chain());
+            chain.follow_chain(evm.chain());
             client.follow(&mut chain, &evm.chain(), now);
             Client::new(&mut chain).follow(&mut chain, &evm.chain(), now);
         }
@@ -143,7 +143,7 @@ fn light_client_follows_from_any_slot_of_a_period() {
         let mut client = Client::new(&mut chain);
         client.follow(&mut chain, &evm.chain(), now);
         evm.write();
-        chain.publish(evm.chain());
+        chain.follow_chain(evm.chain());
         client.follow(&mut chain, &evm.chain(), now);
         client.follow(&mut chain, &evm.chain(), now + SignedDuration::from_secs(4_096));
     }
@@ -157,7 +157,7 @@ fn light_client_follows_a_chain_whose_newest_block_is_final() {
     let mut client = Client::new(&mut chain);
     for seconds in [10, 12, 5_000] {
         let evm = Arc::new(builder.build().unwrap());
-        chain.publish(Arc::clone(&evm));
+        chain.follow_chain(Arc::clone(&evm));
         client.follow(&mut chain, &evm, START + SignedDuration::from_secs(seconds + 10));
         builder.seal(START + SignedDuration::from_secs(seconds)).unwrap();
     }

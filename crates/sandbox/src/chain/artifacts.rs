@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// A contract of `contracts/src` on this chain. It has the name of its variant.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Contract {
+pub(super) enum SandboxContract {
     Dollar,
     HostileResolver,
     IdentityRegistry,
@@ -24,7 +24,7 @@ pub(super) enum Contract {
     WildcardResolver,
 }
 
-impl Contract {
+impl SandboxContract {
     /// The creation code, followed by the ABI-encoded constructor arguments.
     pub(super) fn creation_code(self, arguments: &[u8]) -> Bytes {
         let code = ARTIFACTS.creation.get(&format!("{self:?}")).expect("compile.mjs writes the code of every contract");
@@ -33,11 +33,11 @@ impl Contract {
 }
 
 #[derive(Deserialize)]
-struct Artifacts {
+struct ContractArtifacts {
     creation: BTreeMap<String, Bytes>,
 }
 
-static ARTIFACTS: LazyLock<Artifacts> = LazyLock::new(|| {
+static ARTIFACTS: LazyLock<ContractArtifacts> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../contracts/artifacts.json"))
         .expect("artifacts.json is compiled in, and a test compiles it again")
 });

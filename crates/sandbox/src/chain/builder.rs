@@ -16,20 +16,20 @@ use super::abi::{
     IdentityRegistry, Multicoin, NameWrapper, OwnMulticoin, OwnResolver, PublicResolver, RecordResolver, Registrar,
     Registry, UniversalResolverV2,
 };
-use super::artifacts::Contract;
-use super::ensv2::{Ensv2, MIGRATION_CONTROLLER, Traces, link};
-use super::evm::{Accounts, Executed};
-use super::gateway::Gateway;
-use super::mined::{Mined, receipts_root};
+use super::artifacts::SandboxContract;
+use super::ensv2::{Ensv1Remnant, Ensv2Deployment, MIGRATION_CONTROLLER, link};
+use super::evm::{EvmAccounts, SandboxEvmOutcome};
+use super::gateway::SandboxCcipGateway;
+use super::mined::{MinedTransaction, receipts_root};
 use super::resolver_kind::ResolverKind;
 use super::{
-    DOLLAR, GAS_LIMIT, IDENTITY_REGISTRY, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, Sealed,
+    DOLLAR, GAS_LIMIT, IDENTITY_REGISTRY, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, SealedBlock,
     UNIVERSAL_RESOLVER,
 };
 use crate::keys::payer;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
-use clresolve_core::reading::Block;
+use clresolve_core::reading::ChainBlock;
 
 const ROOT_NODE: B256 = B256::ZERO;
 /// Namehash of `eth`.
@@ -49,14 +49,14 @@ pub struct NameRegistration {
     /// The holder's account.
     pub owner: Address,
     /// The contract that holds it. A subname is held by the contract of its parent.
-    pub custody: Custody,
+    pub custody: CustodyContract,
     /// Its expiry. `None` means the year 2100. Ignored for a subname in the registry.
     pub expiry: Option<Timestamp>,
     /// Its resolver.
     pub resolver: ResolverKind,
     /// What ENSv1 still contains of the name, if it has [migrated](ChainBuilder::migrate) to ENSv2. Its records are
     /// then in ENSv2.
-    pub migrated: Option<Traces>,
+    pub migrated: Option<Ensv1Remnant>,
     /// Text records (ENSIP-5) by key.
     pub texts: BTreeMap<String, String>,
     /// Address record (EIP-137).
@@ -72,7 +72,7 @@ impl NameRegistration {
         Self {
             name,
             owner,
-            custody: Custody::Registry,
+            custody: CustodyContract::Registry,
             expiry: None,
             resolver: ResolverKind::Public,
             migrated: None,
@@ -86,7 +86,7 @@ impl NameRegistration {
 /// The contract that stores a name's holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Custody {
+pub enum CustodyContract {
     /// The registry.
     #[default]
     Registry,
@@ -97,7 +97,7 @@ pub enum Custody {
 /// Why the chain cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BuildError {
+pub enum ChainBuildError {
     /// A name that exists on every chain (`eth`).
     #[error("{0} cannot be registered: every chain has it")]
     Reserved(String),
@@ -124,31 +124,31 @@ pub enum BuildError {
 /// A chain under construction. A clone continues independently, so that one state can have several futures.
 #[derive(Clone)]
 pub struct ChainBuilder {
-    state: Accounts,
+    state: EvmAccounts,
     /// The state root, if nothing has changed since it was computed. Computing it is slow.
     root: Option<B256>,
-    gateway: Gateway,
+    gateway: SandboxCcipGateway,
     public_resolver: Address,
     /// `None` until a name migrates.
-    ensv2: Option<Ensv2>,
+    ensv2: Option<Ensv2Deployment>,
     /// Registered names by node.
-    names: HashMap<B256, Holding>,
+    names: HashMap<B256, RegisteredName>,
     /// Transactions since the newest block.
-    transactions: Vec<Mined>,
-    blocks: Vec<Arc<Sealed>>,
+    transactions: Vec<MinedTransaction>,
+    blocks: Vec<Arc<SealedBlock>>,
     finalized: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
-struct Holding {
+struct RegisteredName {
     owner: Address,
-    custody: Custody,
-    records: RecordsAt,
+    custody: CustodyContract,
+    records: RecordStorage,
 }
 
 /// Where the records of a name are stored.
 #[derive(Clone, Copy)]
-enum RecordsAt {
+enum RecordStorage {
     Nowhere,
     Public,
     /// This resolver, which has a single set of records.
@@ -162,41 +162,50 @@ impl ChainBuilder {
     /// Creates a chain with the contracts, without names, and with an empty block 0.
     ///
     /// # Errors
-    /// [`BuildError::Transaction`] if a contract cannot be deployed.
-    pub fn new() -> Result<Self, BuildError> {
+    /// [`ChainBuildError::Transaction`] if a contract cannot be deployed.
+    pub fn new() -> Result<Self, ChainBuildError> {
         let mut builder = Self {
-            state: Accounts::default(),
+            state: EvmAccounts::default(),
             root: None,
-            gateway: Gateway::new(),
+            gateway: SandboxCcipGateway::new(),
             public_resolver: Address::ZERO,
             ensv2: None,
             names: HashMap::new(),
             transactions: Vec::new(),
-            blocks: vec![Arc::new(Sealed::new(
-                header(None, 0, Accounts::default().root()),
-                Accounts::default(),
+            blocks: vec![Arc::new(SealedBlock::new(
+                header(None, 0, EvmAccounts::default().root()),
+                EvmAccounts::default(),
                 Vec::new(),
             ))],
             finalized: None,
         };
-        builder.deploy_at(REGISTRY, Contract::Registry, &[])?;
-        builder.deploy_at(REGISTRAR, Contract::Registrar, &(REGISTRY, ETH_NODE, NAME_WRAPPER).abi_encode_params())?;
-        builder.deploy_at(NAME_WRAPPER, Contract::NameWrapper, &(REGISTRY, REGISTRAR, ETH_NODE).abi_encode_params())?;
-        builder.deploy_at(UNIVERSAL_RESOLVER, Contract::UniversalResolver, &REGISTRY.abi_encode())?;
-        builder.deploy_at(MULTICALL3, Contract::Multicall3, &[])?;
+        builder.deploy_at(REGISTRY, SandboxContract::Registry, &[])?;
+        builder.deploy_at(
+            REGISTRAR,
+            SandboxContract::Registrar,
+            &(REGISTRY, ETH_NODE, NAME_WRAPPER).abi_encode_params(),
+        )?;
+        builder.deploy_at(
+            NAME_WRAPPER,
+            SandboxContract::NameWrapper,
+            &(REGISTRY, REGISTRAR, ETH_NODE).abi_encode_params(),
+        )?;
+        builder.deploy_at(UNIVERSAL_RESOLVER, SandboxContract::UniversalResolver, &REGISTRY.abi_encode())?;
+        builder.deploy_at(MULTICALL3, SandboxContract::Multicall3, &[])?;
         builder.public_resolver =
-            builder.deploy(Contract::PublicResolver, &(REGISTRY, NAME_WRAPPER).abi_encode_params())?;
-        builder.deploy_at(DOLLAR, Contract::Dollar, &payer().abi_encode())?;
-        builder.deploy_at(IDENTITY_REGISTRY, Contract::IdentityRegistry, &[])?;
+            builder.deploy(SandboxContract::PublicResolver, &(REGISTRY, NAME_WRAPPER).abi_encode_params())?;
+        builder.deploy_at(DOLLAR, SandboxContract::Dollar, &payer().abi_encode())?;
+        builder.deploy_at(IDENTITY_REGISTRY, SandboxContract::IdentityRegistry, &[])?;
         let eth = keccak256("eth");
         builder.transact(
             OPERATOR,
             REGISTRY,
             Registry::setSubnodeOwnerCall { node: ROOT_NODE, label: eth, owner: REGISTRAR },
         )?;
-        let held = Holding { owner: OPERATOR, custody: Custody::Registry, records: RecordsAt::Nowhere };
+        let held =
+            RegisteredName { owner: OPERATOR, custody: CustodyContract::Registry, records: RecordStorage::Nowhere };
         builder.names.insert(ROOT_NODE, held);
-        builder.names.insert(ETH_NODE, Holding { owner: REGISTRAR, ..held });
+        builder.names.insert(ETH_NODE, RegisteredName { owner: REGISTRAR, ..held });
         Ok(builder)
     }
 
@@ -204,41 +213,45 @@ impl ChainBuilder {
     /// resolver.
     ///
     /// # Errors
-    /// [`BuildError::Reserved`], [`BuildError::Custody`], [`BuildError::NoRecords`], [`BuildError::Time`], or
-    /// [`BuildError::Transaction`] if a contract rejects the registration.
-    pub fn register(&mut self, registration: &NameRegistration) -> Result<(), BuildError> {
+    /// [`ChainBuildError::Reserved`], [`ChainBuildError::Custody`], [`ChainBuildError::NoRecords`],
+    /// [`ChainBuildError::Time`], or [`ChainBuildError::Transaction`] if a contract rejects the registration.
+    pub fn register(&mut self, registration: &NameRegistration) -> Result<(), ChainBuildError> {
         let name = &registration.name;
         let node = name.node();
         if node == ETH_NODE {
-            return Err(BuildError::Reserved(name.to_string()));
+            return Err(ChainBuildError::Reserved(name.to_string()));
         }
         let parent = self.ensure_ancestors(name, registration.custody)?;
         let (resolver, records) = self.install(&registration.resolver)?;
-        let holding = Holding { owner: registration.owner, custody: registration.custody, records };
+        let holding = RegisteredName { owner: registration.owner, custody: registration.custody, records };
         let expiry = registration.expiry.map_or(Ok(FAR_FUTURE), unix_seconds)?;
-        self.claim(name, parent, Claim { holding, label: first_label(name), resolver, expiry })?;
+        self.register_subname(
+            name,
+            parent,
+            SubnameRegistration { holding, label: first_label(name), resolver, expiry },
+        )?;
         self.names.insert(node, holding);
         if let Some(traces) = registration.migrated {
             self.migrate(name, traces)?;
         }
         let NameRegistration { texts, addr, addresses, .. } = registration;
-        self.write_records(name, &Values { texts, addr: *addr, addresses })
+        self.write_records(name, &RecordValues { texts, addr: *addr, addresses })
     }
 
     /// Registers an agent with this URI in the registry of agents (ERC-8004). The sending account is its wallet. Agents
     /// are numbered from 1.
     ///
     /// # Errors
-    /// [`BuildError::Transaction`].
-    pub fn register_agent(&mut self, account: Address, uri: &str) -> Result<(), BuildError> {
+    /// [`ChainBuildError::Transaction`].
+    pub fn register_agent(&mut self, account: Address, uri: &str) -> Result<(), ChainBuildError> {
         self.transact(account, IDENTITY_REGISTRY, IdentityRegistry::registerCall { agentURI: uri.to_owned() })
     }
 
     /// Unsets the wallet of an agent that this account registered.
     ///
     /// # Errors
-    /// [`BuildError::Transaction`].
-    pub fn unset_agent_wallet(&mut self, account: Address, agent: u64) -> Result<(), BuildError> {
+    /// [`ChainBuildError::Transaction`].
+    pub fn unset_agent_wallet(&mut self, account: Address, agent: u64) -> Result<(), ChainBuildError> {
         let unset = IdentityRegistry::unsetAgentWalletCall { agentId: U256::from(agent) };
         self.transact(account, IDENTITY_REGISTRY, unset)
     }
@@ -246,59 +259,62 @@ impl ChainBuilder {
     /// Sends a call from an account.
     ///
     /// # Errors
-    /// [`BuildError::Transaction`] if the contract rejects it.
-    pub fn call(&mut self, from: Address, to: Address, data: Bytes) -> Result<(), BuildError> {
+    /// [`ChainBuildError::Transaction`] if the contract rejects it.
+    pub fn call(&mut self, from: Address, to: Address, data: Bytes) -> Result<(), ChainBuildError> {
         self.execute(from, TxKind::Call(to), data).map(drop)
     }
 
     /// Sets one text record. An empty value removes it.
     ///
     /// # Errors
-    /// [`BuildError::Unregistered`], [`BuildError::NoRecords`], or [`BuildError::Transaction`].
-    pub fn set_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<(), BuildError> {
+    /// [`ChainBuildError::Unregistered`], [`ChainBuildError::NoRecords`], or [`ChainBuildError::Transaction`].
+    pub fn set_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<(), ChainBuildError> {
         let texts = BTreeMap::from([(key.to_owned(), value.to_owned())]);
-        self.write_records(name, &Values { texts: &texts, addr: None, addresses: &BTreeMap::new() })
+        self.write_records(name, &RecordValues { texts: &texts, addr: None, addresses: &BTreeMap::new() })
     }
 
     /// Sets the address record of one coin type. Empty bytes remove it.
     ///
     /// # Errors
-    /// [`BuildError::Unregistered`], [`BuildError::NoRecords`], or [`BuildError::Transaction`].
-    pub fn set_address(&mut self, name: &EnsName, coin: CoinType, value: &Bytes) -> Result<(), BuildError> {
+    /// [`ChainBuildError::Unregistered`], [`ChainBuildError::NoRecords`], or [`ChainBuildError::Transaction`].
+    pub fn set_address(&mut self, name: &EnsName, coin: CoinType, value: &Bytes) -> Result<(), ChainBuildError> {
         let addresses = BTreeMap::from([(coin, value.clone())]);
-        self.write_records(name, &Values { texts: &BTreeMap::new(), addr: None, addresses: &addresses })
+        self.write_records(name, &RecordValues { texts: &BTreeMap::new(), addr: None, addresses: &addresses })
     }
 
     /// Changes the resolver of a registered name.
     ///
     /// # Errors
-    /// [`BuildError::Unregistered`] or [`BuildError::Transaction`].
-    pub fn set_resolver(&mut self, name: &EnsName, kind: &ResolverKind) -> Result<(), BuildError> {
+    /// [`ChainBuildError::Unregistered`] or [`ChainBuildError::Transaction`].
+    pub fn set_resolver(&mut self, name: &EnsName, kind: &ResolverKind) -> Result<(), ChainBuildError> {
         let node = name.node();
-        let holding = self.holding(name)?;
+        let holding = self.registered_name(name)?;
         let (resolver, records) = self.install(kind)?;
         match holding.custody {
-            Custody::Registry => self.transact(holding.owner, REGISTRY, Registry::setResolverCall { node, resolver }),
-            Custody::NameWrapper => {
+            CustodyContract::Registry => {
+                self.transact(holding.owner, REGISTRY, Registry::setResolverCall { node, resolver })
+            }
+            CustodyContract::NameWrapper => {
                 self.transact(holding.owner, NAME_WRAPPER, NameWrapper::setResolverCall { node, resolver })
             }
         }?;
-        self.names.insert(node, Holding { records, ..holding });
+        self.names.insert(node, RegisteredName { records, ..holding });
         Ok(())
     }
 
     /// Transfers a name that the registry holds to another account. Its records are kept.
     ///
     /// # Errors
-    /// [`BuildError::Unregistered`], [`BuildError::Custody`] for a wrapped name, or [`BuildError::Transaction`].
-    pub fn transfer(&mut self, name: &EnsName, to: Address) -> Result<(), BuildError> {
+    /// [`ChainBuildError::Unregistered`], [`ChainBuildError::Custody`] for a wrapped name, or
+    /// [`ChainBuildError::Transaction`].
+    pub fn transfer(&mut self, name: &EnsName, to: Address) -> Result<(), ChainBuildError> {
         let node = name.node();
-        let holding = self.holding(name)?;
-        if holding.custody != Custody::Registry {
-            return Err(BuildError::Custody(name.to_string()));
+        let holding = self.registered_name(name)?;
+        if holding.custody != CustodyContract::Registry {
+            return Err(ChainBuildError::Custody(name.to_string()));
         }
         self.transact(holding.owner, REGISTRY, Registry::setOwnerCall { node, owner: to })?;
-        self.names.insert(node, Holding { owner: to, ..holding });
+        self.names.insert(node, RegisteredName { owner: to, ..holding });
         Ok(())
     }
 
@@ -307,70 +323,70 @@ impl ChainBuilder {
     /// any other resolver.
     ///
     /// # Errors
-    /// [`BuildError::Unregistered`], [`BuildError::Custody`] for a wrapped name, [`BuildError::NoRecords`] if its resolver
-    /// accepts no records, or [`BuildError::Transaction`].
-    pub fn migrate(&mut self, name: &EnsName, traces: Traces) -> Result<(), BuildError> {
+    /// [`ChainBuildError::Unregistered`], [`ChainBuildError::Custody`] for a wrapped name,
+    /// [`ChainBuildError::NoRecords`] if its resolver accepts no records, or [`ChainBuildError::Transaction`].
+    pub fn migrate(&mut self, name: &EnsName, traces: Ensv1Remnant) -> Result<(), ChainBuildError> {
         let node = name.node();
-        let holding = self.holding(name)?;
-        if holding.custody != Custody::Registry {
-            return Err(BuildError::Custody(name.to_string()));
+        let holding = self.registered_name(name)?;
+        if holding.custody != CustodyContract::Registry {
+            return Err(ChainBuildError::Custody(name.to_string()));
         }
         let mut ensv2 = self.ensv2()?;
         let (resolver, records) = match holding.records {
-            RecordsAt::Public => (ensv2.resolver, RecordsAt::Record(ensv2.new_record())),
-            RecordsAt::Own(resolver) => (resolver, holding.records),
-            _ => return Err(BuildError::NoRecords(name.to_string())),
+            RecordStorage::Public => (ensv2.resolver, RecordStorage::Record(ensv2.new_record())),
+            RecordStorage::Own(resolver) => (resolver, holding.records),
+            _ => return Err(ChainBuildError::NoRecords(name.to_string())),
         };
         self.ensv2 = Some(ensv2);
-        if let RecordsAt::Record(record) = records {
+        if let RecordStorage::Record(record) = records {
             self.transact(OPERATOR, ensv2.resolver, link(node, name.dns_encoded(), record))?;
         }
         self.transact(OPERATOR, UNIVERSAL_RESOLVER, UniversalResolverV2::migrateCall { node })?;
         self.transact(OPERATOR, UNIVERSAL_RESOLVER, UniversalResolverV2::setResolverCall { node, resolver })?;
         let owner = match traces {
-            Traces::Kept => holding.owner,
-            Traces::Taken => MIGRATION_CONTROLLER,
-            Traces::Cleared => Address::ZERO,
+            Ensv1Remnant::Kept => holding.owner,
+            Ensv1Remnant::Taken => MIGRATION_CONTROLLER,
+            Ensv1Remnant::Cleared => Address::ZERO,
         };
         if owner != holding.owner {
             let set = Registry::setResolverCall { node, resolver: Address::ZERO };
             self.transact(holding.owner, REGISTRY, set)?;
             self.transact(holding.owner, REGISTRY, Registry::setOwnerCall { node, owner })?;
         }
-        self.names.insert(node, Holding { owner, records, ..holding });
+        self.names.insert(node, RegisteredName { owner, records, ..holding });
         Ok(())
     }
 
     /// Links a migrated name to the record of another one, which changes all of its records at once.
     ///
     /// # Errors
-    /// [`BuildError::Unregistered`], [`BuildError::NoRecords`] unless both have a record of the ENSv2 resolver, or
-    /// [`BuildError::Transaction`].
-    pub fn relink(&mut self, name: &EnsName, to: &EnsName) -> Result<(), BuildError> {
-        let no_records = |name: &EnsName| BuildError::NoRecords(name.to_string());
-        let (RecordsAt::Record(_), Some(ensv2)) = (self.holding(name)?.records, self.ensv2) else {
+    /// [`ChainBuildError::Unregistered`], [`ChainBuildError::NoRecords`] unless both have a record of the ENSv2
+    /// resolver, or [`ChainBuildError::Transaction`].
+    pub fn relink(&mut self, name: &EnsName, to: &EnsName) -> Result<(), ChainBuildError> {
+        let no_records = |name: &EnsName| ChainBuildError::NoRecords(name.to_string());
+        let (RecordStorage::Record(_), Some(ensv2)) = (self.registered_name(name)?.records, self.ensv2) else {
             return Err(no_records(name));
         };
-        let RecordsAt::Record(record) = self.holding(to)?.records else { return Err(no_records(to)) };
+        let RecordStorage::Record(record) = self.registered_name(to)?.records else { return Err(no_records(to)) };
         self.transact(OPERATOR, ensv2.resolver, link(name.node(), name.dns_encoded(), record))
     }
 
     /// Deletes a name from ENSv2. From then on, the wildcard resolver of a migrated ancestor answers for the name.
     ///
     /// # Errors
-    /// [`BuildError::Transaction`] unless a name has migrated.
-    pub fn delete(&mut self, name: &EnsName) -> Result<(), BuildError> {
+    /// [`ChainBuildError::Transaction`] unless a name has migrated.
+    pub fn delete(&mut self, name: &EnsName) -> Result<(), ChainBuildError> {
         let delete = UniversalResolverV2::setResolverCall { node: name.node(), resolver: Address::ZERO };
         self.transact(OPERATOR, UNIVERSAL_RESOLVER, delete)
     }
 
     /// The contracts of ENSv2. The first call deploys them; the Universal Resolver keeps its address.
-    fn ensv2(&mut self) -> Result<Ensv2, BuildError> {
+    fn ensv2(&mut self) -> Result<Ensv2Deployment, ChainBuildError> {
         if let Some(ensv2) = self.ensv2 {
             return Ok(ensv2);
         }
-        self.deploy_at(UNIVERSAL_RESOLVER, Contract::UniversalResolverV2, &REGISTRY.abi_encode())?;
-        let ensv2 = Ensv2::new(self.deploy(Contract::RecordResolver, &[])?);
+        self.deploy_at(UNIVERSAL_RESOLVER, SandboxContract::UniversalResolverV2, &REGISTRY.abi_encode())?;
+        let ensv2 = Ensv2Deployment::new(self.deploy(SandboxContract::RecordResolver, &[])?);
         self.ensv2 = Some(ensv2);
         Ok(ensv2)
     }
@@ -383,12 +399,12 @@ impl ChainBuilder {
     /// Seals all pending changes into the next block, which becomes `latest`.
     ///
     /// # Errors
-    /// [`BuildError::Time`] unless `timestamp`, in whole seconds, is later than that of the previous block.
-    pub fn seal(&mut self, timestamp: Timestamp) -> Result<Block, BuildError> {
+    /// [`ChainBuildError::Time`] unless `timestamp`, in whole seconds, is later than that of the previous block.
+    pub fn seal(&mut self, timestamp: Timestamp) -> Result<ChainBlock, ChainBuildError> {
         let seconds = unix_seconds(timestamp)?;
         let parent = self.blocks.last();
         if parent.is_some_and(|parent| parent.header.timestamp >= seconds) {
-            return Err(BuildError::Time(timestamp));
+            return Err(ChainBuildError::Time(timestamp));
         }
         let root = *self.root.get_or_insert_with(|| self.state.root());
         let transactions = std::mem::take(&mut self.transactions);
@@ -397,7 +413,7 @@ impl ChainBuilder {
             receipts_root: receipts_root(&transactions),
             ..header(parent.map(Arc::as_ref), seconds, root)
         };
-        let sealed = Sealed::new(header, self.state.clone(), transactions);
+        let sealed = SealedBlock::new(header, self.state.clone(), transactions);
         self.state.remember_block(sealed.header.number, sealed.hash);
         let block = sealed.summary();
         self.blocks.push(Arc::new(sealed));
@@ -407,8 +423,8 @@ impl ChainBuilder {
     /// Makes the newest sealed block `finalized` and `safe`. Until the first call, this is always the newest block.
     ///
     /// # Errors
-    /// [`BuildError::NoBlock`].
-    pub fn finalize(&mut self) -> Result<(), BuildError> {
+    /// [`ChainBuildError::NoBlock`].
+    pub fn finalize(&mut self) -> Result<(), ChainBuildError> {
         self.finalized = Some(self.newest()?);
         Ok(())
     }
@@ -416,8 +432,8 @@ impl ChainBuilder {
     /// The chain as sealed so far, without changes after the last block.
     ///
     /// # Errors
-    /// [`BuildError::NoBlock`].
-    pub fn build(&self) -> Result<SandboxChain, BuildError> {
+    /// [`ChainBuildError::NoBlock`].
+    pub fn build(&self) -> Result<SandboxChain, ChainBuildError> {
         let newest = self.newest()?;
         Ok(SandboxChain {
             blocks: self.blocks.clone(),
@@ -426,24 +442,28 @@ impl ChainBuilder {
         })
     }
 
-    fn newest(&self) -> Result<u64, BuildError> {
-        self.blocks.last().map(|block| block.header.number).filter(|number| *number > 0).ok_or(BuildError::NoBlock)
+    fn newest(&self) -> Result<u64, ChainBuildError> {
+        self.blocks.last().map(|block| block.header.number).filter(|number| *number > 0).ok_or(ChainBuildError::NoBlock)
     }
 
-    fn holding(&self, name: &EnsName) -> Result<Holding, BuildError> {
-        self.names.get(&name.node()).copied().ok_or_else(|| BuildError::Unregistered(name.to_string()))
+    fn registered_name(&self, name: &EnsName) -> Result<RegisteredName, ChainBuildError> {
+        self.names.get(&name.node()).copied().ok_or_else(|| ChainBuildError::Unregistered(name.to_string()))
     }
 
     /// Registers the missing ancestors of `name` and returns the node of its parent.
-    fn ensure_ancestors(&mut self, name: &EnsName, custody: Custody) -> Result<B256, BuildError> {
+    fn ensure_ancestors(&mut self, name: &EnsName, custody: CustodyContract) -> Result<B256, ChainBuildError> {
         let labels: Vec<&str> = name.labels().collect();
         let mut parent = ROOT_NODE;
         for label in labels.iter().skip(1).rev() {
             let node = subnode(parent, keccak256(label));
             if !self.names.contains_key(&node) {
-                let custody = if parent == ROOT_NODE { Custody::Registry } else { custody };
-                let holding = Holding { owner: OPERATOR, custody, records: RecordsAt::Nowhere };
-                self.claim(name, parent, Claim { holding, label, resolver: Address::ZERO, expiry: FAR_FUTURE })?;
+                let custody = if parent == ROOT_NODE { CustodyContract::Registry } else { custody };
+                let holding = RegisteredName { owner: OPERATOR, custody, records: RecordStorage::Nowhere };
+                self.register_subname(
+                    name,
+                    parent,
+                    SubnameRegistration { holding, label, resolver: Address::ZERO, expiry: FAR_FUTURE },
+                )?;
                 self.names.insert(node, holding);
             }
             parent = node;
@@ -451,27 +471,33 @@ impl ChainBuilder {
         Ok(parent)
     }
 
-    fn claim(&mut self, name: &EnsName, parent: B256, claim: Claim<'_>) -> Result<(), BuildError> {
-        let Claim { holding: Holding { owner, custody, .. }, label: text, resolver, expiry } = claim;
+    fn register_subname(
+        &mut self,
+        name: &EnsName,
+        parent: B256,
+        claim: SubnameRegistration<'_>,
+    ) -> Result<(), ChainBuildError> {
+        let SubnameRegistration { holding: RegisteredName { owner, custody, .. }, label: text, resolver, expiry } =
+            claim;
         let (label, text) = (keccak256(text), text.to_owned());
-        let parents = *self.names.get(&parent).ok_or_else(|| BuildError::Unregistered(name.to_string()))?;
+        let parents = *self.names.get(&parent).ok_or_else(|| ChainBuildError::Unregistered(name.to_string()))?;
         match (custody, parent == ETH_NODE) {
-            (Custody::Registry, true) => {
+            (CustodyContract::Registry, true) => {
                 let register = Registrar::registerCall { labelhash: label.into(), owner, expires: U256::from(expiry) };
                 self.transact(OPERATOR, REGISTRAR, register)?;
                 let node = subnode(parent, label);
                 self.transact(owner, REGISTRY, Registry::setResolverCall { node, resolver })?;
             }
-            (Custody::NameWrapper, true) => {
+            (CustodyContract::NameWrapper, true) => {
                 let wrap = NameWrapper::registerAndWrapCall { label: text, owner, expires: expiry, resolver };
                 self.transact(OPERATOR, NAME_WRAPPER, wrap)?;
             }
-            _ if parents.custody != custody => return Err(BuildError::Custody(name.to_string())),
-            (Custody::Registry, false) => {
+            _ if parents.custody != custody => return Err(ChainBuildError::Custody(name.to_string())),
+            (CustodyContract::Registry, false) => {
                 let set = Registry::setSubnodeRecordCall { node: parent, label, owner, resolver, ttl: 0 };
                 self.transact(parents.owner, REGISTRY, set)?;
             }
-            (Custody::NameWrapper, false) => {
+            (CustodyContract::NameWrapper, false) => {
                 let set = NameWrapper::setSubnodeRecordCall { parent, label: text, owner, resolver, expiry };
                 self.transact(parents.owner, NAME_WRAPPER, set)?;
             }
@@ -479,40 +505,40 @@ impl ChainBuilder {
         Ok(())
     }
 
-    fn install(&mut self, kind: &ResolverKind) -> Result<(Address, RecordsAt), BuildError> {
+    fn install(&mut self, kind: &ResolverKind) -> Result<(Address, RecordStorage), ChainBuildError> {
         match kind {
-            ResolverKind::Public => Ok((self.public_resolver, RecordsAt::Public)),
-            ResolverKind::None => Ok((Address::ZERO, RecordsAt::Nowhere)),
-            ResolverKind::Address(address) => Ok((*address, RecordsAt::Nowhere)),
+            ResolverKind::Public => Ok((self.public_resolver, RecordStorage::Public)),
+            ResolverKind::None => Ok((Address::ZERO, RecordStorage::Nowhere)),
+            ResolverKind::Address(address) => Ok((*address, RecordStorage::Nowhere)),
             ResolverKind::Wildcard => {
-                let resolver = self.deploy(Contract::WildcardResolver, &[])?;
-                Ok((resolver, RecordsAt::Own(resolver)))
+                let resolver = self.deploy(SandboxContract::WildcardResolver, &[])?;
+                Ok((resolver, RecordStorage::Own(resolver)))
             }
             ResolverKind::Offchain { urls } => {
                 let arguments = (self.gateway.signer(), urls.clone()).abi_encode_params();
-                Ok((self.deploy(Contract::OffchainResolver, &arguments)?, RecordsAt::Gateway))
+                Ok((self.deploy(SandboxContract::OffchainResolver, &arguments)?, RecordStorage::Gateway))
             }
             ResolverKind::Hostile { mode, arg } => {
                 let arguments = (U256::from(*mode as u8), arg.clone()).abi_encode_params();
-                let resolver = self.deploy(Contract::HostileResolver, &arguments)?;
-                Ok((resolver, RecordsAt::Own(resolver)))
+                let resolver = self.deploy(SandboxContract::HostileResolver, &arguments)?;
+                Ok((resolver, RecordStorage::Own(resolver)))
             }
         }
     }
 
-    fn write_records(&mut self, name: &EnsName, values: &Values<'_>) -> Result<(), BuildError> {
-        let Values { texts, addr, addresses } = values;
+    fn write_records(&mut self, name: &EnsName, values: &RecordValues<'_>) -> Result<(), ChainBuildError> {
+        let RecordValues { texts, addr, addresses } = values;
         if texts.is_empty() && addr.is_none() && addresses.is_empty() {
             return Ok(());
         }
         let node = name.node();
-        let holding = self.holding(name)?;
+        let holding = self.registered_name(name)?;
         match holding.records {
-            RecordsAt::Nowhere => Err(BuildError::NoRecords(name.to_string())),
-            RecordsAt::Public => self.write_public(node, holding.owner, values),
-            RecordsAt::Own(resolver) => self.write_own(resolver, values),
-            RecordsAt::Record(record) => self.write_record(U256::from(record), values),
-            RecordsAt::Gateway => {
+            RecordStorage::Nowhere => Err(ChainBuildError::NoRecords(name.to_string())),
+            RecordStorage::Public => self.write_public(node, holding.owner, values),
+            RecordStorage::Own(resolver) => self.write_own(resolver, values),
+            RecordStorage::Record(record) => self.write_record(U256::from(record), values),
+            RecordStorage::Gateway => {
                 texts.iter().for_each(|(key, value)| self.gateway.set_text(node, key, value));
                 addr.iter().for_each(|value| self.gateway.set_addr(node, *value));
                 addresses.iter().for_each(|(coin, value)| self.gateway.set_address(node, *coin, value));
@@ -521,8 +547,8 @@ impl ChainBuilder {
         }
     }
 
-    fn write_public(&mut self, node: B256, owner: Address, values: &Values<'_>) -> Result<(), BuildError> {
-        let Values { texts, addr, addresses } = values;
+    fn write_public(&mut self, node: B256, owner: Address, values: &RecordValues<'_>) -> Result<(), ChainBuildError> {
+        let RecordValues { texts, addr, addresses } = values;
         let set_texts = texts.iter().map(|(key, value)| {
             PublicResolver::setTextCall { node, key: key.clone(), value: value.clone() }.abi_encode().into()
         });
@@ -535,8 +561,8 @@ impl ChainBuilder {
         self.transact(owner, self.public_resolver, PublicResolver::multicallCall { calls })
     }
 
-    fn write_own(&mut self, resolver: Address, values: &Values<'_>) -> Result<(), BuildError> {
-        let Values { texts, addr, addresses } = values;
+    fn write_own(&mut self, resolver: Address, values: &RecordValues<'_>) -> Result<(), ChainBuildError> {
+        let RecordValues { texts, addr, addresses } = values;
         for (coin, value) in *addresses {
             let set = OwnMulticoin::setAddrCall { coinType: U256::from(coin.number()), value: value.clone() };
             self.transact(OPERATOR, resolver, set)?;
@@ -548,8 +574,8 @@ impl ChainBuilder {
         addr.map_or(Ok(()), |value| self.transact(OPERATOR, resolver, OwnResolver::setAddrCall { value }))
     }
 
-    fn write_record(&mut self, record: U256, values: &Values<'_>) -> Result<(), BuildError> {
-        let Values { texts, addr, addresses } = values;
+    fn write_record(&mut self, record: U256, values: &RecordValues<'_>) -> Result<(), ChainBuildError> {
+        let RecordValues { texts, addr, addresses } = values;
         let resolver = self.ensv2()?.resolver;
         let ether = addr.iter().map(|value| (CoinType::ETHER, Bytes::copy_from_slice(value.as_slice())));
         for (coin, value) in ether.chain(addresses.iter().map(|(coin, value)| (*coin, value.clone()))) {
@@ -563,56 +589,61 @@ impl ChainBuilder {
         Ok(())
     }
 
-    fn transact(&mut self, from: Address, to: Address, call: impl SolCall) -> Result<(), BuildError> {
+    fn transact(&mut self, from: Address, to: Address, call: impl SolCall) -> Result<(), ChainBuildError> {
         self.execute(from, TxKind::Call(to), call.abi_encode().into()).map(drop)
     }
 
-    fn deploy(&mut self, contract: Contract, arguments: &[u8]) -> Result<Address, BuildError> {
+    fn deploy(&mut self, contract: SandboxContract, arguments: &[u8]) -> Result<Address, ChainBuildError> {
         match self.execute(OPERATOR, TxKind::Create, contract.creation_code(arguments))? {
             Output::Create(_, Some(address)) => Ok(address),
             Output::Create(_, None) | Output::Call(_) => {
-                Err(BuildError::Transaction(format!("{contract:?} was not created")))
+                Err(ChainBuildError::Transaction(format!("{contract:?} was not created")))
             }
         }
     }
 
-    fn deploy_at(&mut self, address: Address, contract: Contract, arguments: &[u8]) -> Result<(), BuildError> {
+    fn deploy_at(
+        &mut self,
+        address: Address,
+        contract: SandboxContract,
+        arguments: &[u8],
+    ) -> Result<(), ChainBuildError> {
         let created = self.deploy(contract, arguments)?;
         self.state.relocate(created, address);
         Ok(())
     }
 
-    fn execute(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Output, BuildError> {
+    fn execute(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Output, ChainBuildError> {
         self.root = None;
         let transacted = self.state.transact(from, kind, data.clone());
-        let (executed, logs) = transacted.map_err(|rejected| BuildError::Transaction(rejected.0))?;
+        let (executed, logs) = transacted.map_err(|rejected| ChainBuildError::Transaction(rejected.0))?;
         match executed {
-            Executed::Returned(output) => {
-                self.transactions.push(Mined::new(from, kind, data, logs));
+            SandboxEvmOutcome::Returned(output) => {
+                self.transactions.push(MinedTransaction::new(from, kind, data, logs));
                 Ok(output)
             }
-            Executed::Reverted(data) => Err(BuildError::Transaction(format!("reverted with {data}"))),
-            Executed::Halted(cause) => Err(BuildError::Transaction(cause)),
+            SandboxEvmOutcome::Reverted(data) => Err(ChainBuildError::Transaction(format!("reverted with {data}"))),
+            SandboxEvmOutcome::Halted(cause) => Err(ChainBuildError::Transaction(cause)),
         }
     }
 }
 
-struct Values<'a> {
+struct RecordValues<'a> {
     texts: &'a BTreeMap<String, String>,
     addr: Option<Address>,
     addresses: &'a BTreeMap<CoinType, Bytes>,
 }
 
 /// The registration of one name below its parent.
-struct Claim<'a> {
-    holding: Holding,
+struct SubnameRegistration<'a> {
+    holding: RegisteredName,
     label: &'a str,
     resolver: Address,
     expiry: u64,
 }
 
 /// The header of the block after `parent`, or of block 0 if there is none.
-fn header(parent: Option<&Sealed>, timestamp: u64, state_root: B256) -> Header {
+fn header(parent: Option<&SealedBlock>, timestamp: u64, state_root: B256) -> Header {
     Header {
         parent_hash: parent.map(|p| p.hash).unwrap_or_default(),
         state_root,
@@ -637,6 +668,6 @@ fn subnode(parent: B256, label: B256) -> B256 {
     keccak256([parent, label].concat())
 }
 
-fn unix_seconds(timestamp: Timestamp) -> Result<u64, BuildError> {
-    u64::try_from(timestamp.as_second()).map_err(|_| BuildError::Time(timestamp))
+fn unix_seconds(timestamp: Timestamp) -> Result<u64, ChainBuildError> {
+    u64::try_from(timestamp.as_second()).map_err(|_| ChainBuildError::Time(timestamp))
 }

@@ -12,7 +12,7 @@ pub(super) const MIGRATION_CONTROLLER: Address = address!("000000000000000000000
 /// What the registry of ENSv1 still contains of a name that has migrated to ENSv2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Traces {
+pub enum Ensv1Remnant {
     /// Its previous owner and resolver, as for names below a migrated name.
     Kept,
     /// The migration controller as its owner, and no resolver.
@@ -22,14 +22,14 @@ pub enum Traces {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Ensv2 {
+pub(super) struct Ensv2Deployment {
     /// The resolver that keys records by id.
     pub(super) resolver: Address,
     /// Number of record ids in use, which are counted from 1.
     records: u64,
 }
 
-impl Ensv2 {
+impl Ensv2Deployment {
     pub(super) const fn new(resolver: Address) -> Self {
         Self { resolver, records: 0 }
     }

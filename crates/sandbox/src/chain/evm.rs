@@ -22,9 +22,9 @@ pub(super) const GAS_LIMIT: u64 = 50_000_000;
 
 /// The accounts of the chain at one point in time.
 #[derive(Clone, Default)]
-pub(super) struct Accounts(CacheDB<EmptyDB>);
+pub(super) struct EvmAccounts(CacheDB<EmptyDB>);
 
-pub(super) struct Call {
+pub(super) struct SandboxEvmCall {
     pub(super) from: Address,
     pub(super) to: Address,
     pub(super) data: Bytes,
@@ -32,7 +32,7 @@ pub(super) struct Call {
 }
 
 #[derive(Debug)]
-pub(super) enum Executed {
+pub(super) enum SandboxEvmOutcome {
     Returned(Output),
     Reverted(Bytes),
     /// Out of gas, invalid opcode or similar.
@@ -40,7 +40,7 @@ pub(super) enum Executed {
 }
 
 /// The accounts and slots that a call read.
-pub(super) struct Touched {
+pub(super) struct AccessListOutcome {
     pub(super) list: AccessList,
     pub(super) gas: u64,
     pub(super) failed: bool,
@@ -48,15 +48,15 @@ pub(super) struct Touched {
 
 /// The EVM refused to execute because the sender or the gas is invalid. Contains the cause.
 #[derive(Debug)]
-pub(super) struct Rejected(pub(super) String);
+pub(super) struct InvalidCallError(pub(super) String);
 
-impl Accounts {
+impl EvmAccounts {
     /// Executes a call in `block` and discards its effects.
-    pub(super) fn call(&self, block: BlockEnv, call: Call) -> Result<Executed, Rejected> {
+    pub(super) fn call(&self, block: BlockEnv, call: SandboxEvmCall) -> Result<SandboxEvmOutcome, InvalidCallError> {
         let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
         let mut evm =
             Context::mainnet().with_ref_db(&self.0).with_cfg(configuration()).with_block(block).build_mainnet();
-        outcome(evm.transact(tx).map(|executed| executed.result))
+        map_execution_result(evm.transact(tx).map(|executed| executed.result))
     }
 
     /// Executes a call or a creation before any block and keeps its effects. Returns the result with its logs.
@@ -65,7 +65,7 @@ impl Accounts {
         from: Address,
         kind: TxKind,
         data: Bytes,
-    ) -> Result<(Executed, Vec<Log>), Rejected> {
+    ) -> Result<(SandboxEvmOutcome, Vec<Log>), InvalidCallError> {
         let tx = transaction(from, kind, data, GAS_LIMIT)?;
         // Authorisations without a start time are valid from the first second.
         let block = BlockEnv { timestamp: U256::ONE, ..BlockEnv::default() };
@@ -73,7 +73,7 @@ impl Accounts {
             Context::mainnet().with_db(&mut self.0).with_cfg(configuration()).with_block(block).build_mainnet();
         let result = evm.transact_commit(tx);
         let logs = result.as_ref().map(|result| result.logs().to_vec()).unwrap_or_default();
-        Ok((outcome(result)?, logs))
+        Ok((map_execution_result(result)?, logs))
     }
 
     /// Moves the account at `from`, with code and storage, to `to`.
@@ -103,12 +103,16 @@ impl Accounts {
     }
 
     /// Executes a call in `block` and returns the accounts and slots that it read (`eth_createAccessList`).
-    pub(super) fn touched(&self, block: BlockEnv, call: Call) -> Result<Touched, Rejected> {
+    pub(super) fn create_access_list(
+        &self,
+        block: BlockEnv,
+        call: SandboxEvmCall,
+    ) -> Result<AccessListOutcome, InvalidCallError> {
         let apart = [call.from, call.to, block.beneficiary];
         let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
         let mut evm =
             Context::mainnet().with_ref_db(&self.0).with_cfg(configuration()).with_block(block).build_mainnet();
-        let executed = evm.transact(tx).map_err(|error| Rejected(error.to_string()))?;
+        let executed = evm.transact(tx).map_err(|error| InvalidCallError(error.to_string()))?;
         let mut list: Vec<_> = executed
             .state
             .into_iter()
@@ -120,7 +124,7 @@ impl Accounts {
             })
             .collect();
         list.sort_unstable_by_key(|item| item.address);
-        Ok(Touched {
+        Ok(AccessListOutcome {
             list: AccessList(list),
             gas: executed.result.tx_gas_used(),
             failed: !executed.result.is_success(),
@@ -161,7 +165,7 @@ fn configuration() -> CfgEnv {
     configuration
 }
 
-fn transaction(from: Address, kind: TxKind, data: Bytes, gas: u64) -> Result<TxEnv, Rejected> {
+fn transaction(from: Address, kind: TxKind, data: Bytes, gas: u64) -> Result<TxEnv, InvalidCallError> {
     TxEnv::builder()
         .caller(from)
         .kind(kind)
@@ -170,13 +174,15 @@ fn transaction(from: Address, kind: TxKind, data: Bytes, gas: u64) -> Result<TxE
         .gas_price(0)
         .chain_id(Some(CHAIN_ID))
         .build()
-        .map_err(|error| Rejected(format!("{error:?}")))
+        .map_err(|error| InvalidCallError(format!("{error:?}")))
 }
 
-fn outcome(executed: Result<ExecutionResult, EVMError<Infallible>>) -> Result<Executed, Rejected> {
-    match executed.map_err(|error| Rejected(error.to_string()))? {
-        ExecutionResult::Success { output, .. } => Ok(Executed::Returned(output)),
-        ExecutionResult::Revert { output, .. } => Ok(Executed::Reverted(output)),
-        ExecutionResult::Halt { reason, .. } => Ok(Executed::Halted(format!("{reason:?}"))),
+fn map_execution_result(
+    executed: Result<ExecutionResult, EVMError<Infallible>>,
+) -> Result<SandboxEvmOutcome, InvalidCallError> {
+    match executed.map_err(|error| InvalidCallError(error.to_string()))? {
+        ExecutionResult::Success { output, .. } => Ok(SandboxEvmOutcome::Returned(output)),
+        ExecutionResult::Revert { output, .. } => Ok(SandboxEvmOutcome::Reverted(output)),
+        ExecutionResult::Halt { reason, .. } => Ok(SandboxEvmOutcome::Halted(format!("{reason:?}"))),
     }
 }

@@ -15,13 +15,13 @@ const VALIDITY: u64 = 3600;
 
 /// Records by node, and the signer. The key is generated for each chain and never leaves this type.
 #[derive(Clone)]
-pub(super) struct Gateway {
+pub(super) struct SandboxCcipGateway {
     key: SigningKey,
-    records: HashMap<B256, Records>,
+    records: HashMap<B256, OffchainRecords>,
 }
 
 #[derive(Clone, Default)]
-struct Records {
+struct OffchainRecords {
     addr: Address,
     addresses: BTreeMap<CoinType, Bytes>,
     texts: BTreeMap<String, String>,
@@ -30,13 +30,13 @@ struct Records {
 /// Why the gateway cannot answer a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum GatewayError {
+pub enum SandboxCcipGatewayError {
     /// The request is not the `resolve(bytes,bytes)` call of an off-chain resolver around a resolver call.
     #[error("the request is not one that an off-chain resolver of the sandbox makes")]
     Malformed,
 }
 
-impl Gateway {
+impl SandboxCcipGateway {
     pub(super) fn new() -> Self {
         Self { key: SigningKey::random(&mut OsRng), records: HashMap::new() }
     }
@@ -59,8 +59,8 @@ impl Gateway {
         Address::from_raw_public_key(&point.as_bytes()[1..])
     }
 
-    pub(super) fn answer(&self, sender: Address, request: &[u8], now: u64) -> Result<Bytes, GatewayError> {
-        let call = abi::Gateway::resolveCall::abi_decode(request).map_err(|_| GatewayError::Malformed)?;
+    pub(super) fn answer(&self, sender: Address, request: &[u8], now: u64) -> Result<Bytes, SandboxCcipGatewayError> {
+        let call = abi::Gateway::resolveCall::abi_decode(request).map_err(|_| SandboxCcipGatewayError::Malformed)?;
         let result = self.result(&call.data)?;
         let expires = now.saturating_add(VALIDITY);
         let signature = self.sign(digest(sender, expires, request, &result));
@@ -69,7 +69,7 @@ impl Gateway {
     }
 
     /// The ABI-encoded record that `call` requests. Empty if it is not set.
-    fn result(&self, call: &[u8]) -> Result<Vec<u8>, GatewayError> {
+    fn result(&self, call: &[u8]) -> Result<Vec<u8>, SandboxCcipGatewayError> {
         use abi::Profiles::{ProfilesCalls, addrCall, textCall};
         if let Ok(asked) = abi::Multicoin::addrCall::abi_decode(call) {
             let addresses = self.records.get(&asked.node).map(|records| &records.addresses);
@@ -77,7 +77,7 @@ impl Gateway {
             let address = set.find(|(coin, _)| U256::from(coin.number()) == asked.coinType).map(|(_, address)| address);
             return Ok(abi::Multicoin::addrCall::abi_encode_returns(address.unwrap_or(&Bytes::new())));
         }
-        match ProfilesCalls::abi_decode(call).map_err(|_| GatewayError::Malformed)? {
+        match ProfilesCalls::abi_decode(call).map_err(|_| SandboxCcipGatewayError::Malformed)? {
             ProfilesCalls::addr(asked) => {
                 let addr = self.records.get(&asked.node).map(|r| r.addr).unwrap_or_default();
                 Ok(addrCall::abi_encode_returns(&addr))

@@ -7,14 +7,14 @@ use alloy_trie::root::ordered_trie_root_with_encoder;
 use revm::primitives::TxKind;
 use serde_json::{Value, json};
 
-use clresolve_core::reading::Block;
+use clresolve_core::reading::ChainBlock;
 
 /// The reported gas use of each transaction.
 const GAS: u64 = 21_000;
 
 /// A transaction that succeeded.
 #[derive(Clone)]
-pub(super) struct Mined {
+pub(super) struct MinedTransaction {
     pub(super) hash: B256,
     from: Address,
     pub(super) to: Option<Address>,
@@ -22,10 +22,10 @@ pub(super) struct Mined {
     pub(super) logs: Vec<Log>,
 }
 
-impl Mined {
+impl MinedTransaction {
     pub(super) fn new(from: Address, kind: TxKind, input: Bytes, logs: Vec<Log>) -> Self {
         let to = kind.to().copied();
-        Self { hash: hash(from, to, &input), from, to, input, logs }
+        Self { hash: transaction_hash(from, to, &input), from, to, input, logs }
     }
 
     fn receipt(&self, index: usize) -> ReceiptWithBloom<Receipt> {
@@ -35,7 +35,7 @@ impl Mined {
     }
 
     /// The format of `eth_getTransactionReceipt`.
-    pub(super) fn receipt_json(&self, block: &Block, index: usize) -> Value {
+    pub(super) fn receipt_json(&self, block: &ChainBlock, index: usize) -> Value {
         let receipt = self.receipt(index);
         let (transaction, place) = (self.hash, U64::from(index));
         let logs = receipt.receipt.logs.iter().map(|log| {
@@ -55,7 +55,7 @@ impl Mined {
     }
 
     /// The format of `eth_getTransactionByHash`.
-    pub(super) fn json(&self, block: &Block, index: usize) -> Value {
+    pub(super) fn json(&self, block: &ChainBlock, index: usize) -> Value {
         json!({
             "hash": self.hash, "from": self.from, "to": self.to, "input": self.input, "type": "0x0", "nonce": "0x0",
             "blockHash": block.hash, "blockNumber": U64::from(block.number),
@@ -65,11 +65,11 @@ impl Mined {
 }
 
 /// The hash of a transaction, computed from all its contents.
-pub(crate) fn hash(from: Address, to: Option<Address>, input: &[u8]) -> B256 {
+pub(crate) fn transaction_hash(from: Address, to: Option<Address>, input: &[u8]) -> B256 {
     keccak256([from.as_slice(), to.unwrap_or_default().as_slice(), input].concat())
 }
 
-pub(super) fn receipts_root(transactions: &[Mined]) -> B256 {
+pub(super) fn receipts_root(transactions: &[MinedTransaction]) -> B256 {
     let receipts: Vec<_> = transactions.iter().enumerate().map(|(index, mined)| mined.receipt(index)).collect();
     ordered_trie_root_with_encoder(&receipts, |receipt, out| receipt.encode(out))
 }

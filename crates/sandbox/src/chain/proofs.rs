@@ -10,27 +10,27 @@ use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_trie::nodes::{BranchNode, ExtensionNode, LeafNode, RlpNode, TrieNode};
 use alloy_trie::{Nibbles, TrieAccount, TrieMask};
 
-use super::evm::Accounts;
+use super::evm::EvmAccounts;
 
 /// A node shorter than this is embedded in its parent and does not appear separately in a proof.
 const HASH_BYTES: usize = 32;
 
-pub(super) struct Tries {
+pub(super) struct StateTries {
     accounts: HashMap<Address, TrieAccount>,
-    state: Trie,
+    state: MerklePatriciaTrie,
     /// The storage tries that have been requested.
-    storage: Mutex<HashMap<Address, Arc<Trie>>>,
+    storage: Mutex<HashMap<Address, Arc<MerklePatriciaTrie>>>,
 }
 
-impl Tries {
-    pub(super) fn new(state: &Accounts) -> Self {
+impl StateTries {
+    pub(super) fn new(state: &EvmAccounts) -> Self {
         let accounts: HashMap<_, _> = state.trie_accounts().collect();
         let leaves = accounts.iter().map(|(address, account)| (keccak256(address), alloy_rlp::encode(account)));
-        Self { state: Trie::new(leaves), accounts, storage: Mutex::default() }
+        Self { state: MerklePatriciaTrie::new(leaves), accounts, storage: Mutex::default() }
     }
 
     /// The account and its slots, present or absent, with their proofs.
-    pub(super) fn prove(&self, state: &Accounts, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
+    pub(super) fn prove(&self, state: &EvmAccounts, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
         let account = self.accounts.get(&address).copied().unwrap_or_default();
         let storage = self.storage(state, address);
         let storage_proof = slots.iter().map(|slot| EIP1186StorageProof {
@@ -49,11 +49,11 @@ impl Tries {
         }
     }
 
-    fn storage(&self, state: &Accounts, address: Address) -> Arc<Trie> {
+    fn storage(&self, state: &EvmAccounts, address: Address) -> Arc<MerklePatriciaTrie> {
         let mut known = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
         let trie = known.entry(address).or_insert_with(|| {
             let leaves = state.trie_slots(address).map(|(slot, value)| (keccak256(slot), alloy_rlp::encode(value)));
-            Arc::new(Trie::new(leaves))
+            Arc::new(MerklePatriciaTrie::new(leaves))
         });
         Arc::clone(trie)
     }
@@ -61,9 +61,9 @@ impl Tries {
 
 /// The nodes of a trie, keyed by path.
 #[derive(Default)]
-struct Trie(HashMap<Nibbles, Bytes>);
+struct MerklePatriciaTrie(HashMap<Nibbles, Bytes>);
 
-impl Trie {
+impl MerklePatriciaTrie {
     fn new(leaves: impl Iterator<Item = (B256, Vec<u8>)>) -> Self {
         let mut leaves: Vec<_> = leaves.map(|(path, value)| (Nibbles::unpack(path), value)).collect();
         leaves.sort_unstable();

@@ -18,7 +18,7 @@ pub enum ResolverKind {
     /// requested name.
     Wildcard,
     /// An EIP-3668 resolver that sends clients to `urls` (with optional `{sender}` and `{data}`), where the sandbox
-    /// serves [`SandboxChain::answer`](super::SandboxChain::answer).
+    /// serves [`SandboxChain::answer_ccip_read`](super::SandboxChain::answer_ccip_read).
     Offchain {
         /// Gateway URL templates.
         urls: Vec<String>,
@@ -26,7 +26,7 @@ pub enum ResolverKind {
     /// A resolver that misbehaves.
     Hostile {
         /// The kind of misbehaviour.
-        mode: HostileMode,
+        mode: HostileResolverMode,
         /// For modes with a lookup, the URL. Otherwise the text key that misbehaves while the others are returned
         /// correctly, or `addr` for the addresses by coin type. If empty, every key misbehaves.
         #[serde(default)]
@@ -38,7 +38,7 @@ pub enum ResolverKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
-pub enum HostileMode {
+pub enum HostileResolverMode {
     /// A string whose length word is the offset word itself.
     Aliased,
     /// A string with a length past the end.

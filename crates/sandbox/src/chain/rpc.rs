@@ -21,7 +21,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 pub use self::fault::RpcFault;
 
-use self::fault::{Dropped, Transport};
+use self::fault::{DroppedRpcError, TransportFaultEffect};
 use self::response::{json, plain};
 use super::SandboxChain;
 
@@ -36,7 +36,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// A running endpoint. Dropping it stops the server and closes its connections.
 pub struct RpcServer {
     address: SocketAddr,
-    serving: watch::Sender<Serving>,
+    serving: watch::Sender<RpcServerState>,
     requests: Arc<AtomicU64>,
     accepting: JoinHandle<()>,
 }
@@ -47,7 +47,7 @@ pub struct RpcServer {
 pub struct BindError(String);
 
 #[derive(Clone)]
-struct Serving {
+struct RpcServerState {
     chain: Arc<SandboxChain>,
     fault: RpcFault,
 }
@@ -61,7 +61,7 @@ impl RpcServer {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(|error| BindError(error.to_string()))?;
         let address = listener.local_addr().map_err(|error| BindError(error.to_string()))?;
-        let (serving, watched) = watch::channel(Serving { chain, fault: RpcFault::None });
+        let (serving, watched) = watch::channel(RpcServerState { chain, fault: RpcFault::None });
         let requests = Arc::new(AtomicU64::new(0));
         let accepting = tokio::spawn(accept(listener, watched, Arc::clone(&requests)));
         Ok(Self { address, serving, requests, accepting })
@@ -73,7 +73,7 @@ impl RpcServer {
     }
 
     /// Serves another chain from the next request on.
-    pub fn publish(&self, chain: Arc<SandboxChain>) {
+    pub fn serve_chain(&self, chain: Arc<SandboxChain>) {
         self.serving.send_modify(|serving| serving.chain = chain);
     }
 
@@ -95,7 +95,7 @@ impl Drop for RpcServer {
 }
 
 /// Accepts connections until aborted, which also closes them.
-async fn accept(listener: TcpListener, serving: watch::Receiver<Serving>, requests: Arc<AtomicU64>) {
+async fn accept(listener: TcpListener, serving: watch::Receiver<RpcServerState>, requests: Arc<AtomicU64>) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = listener.accept().await;
@@ -110,7 +110,7 @@ async fn accept(listener: TcpListener, serving: watch::Receiver<Serving>, reques
     }
 }
 
-async fn converse(stream: TcpStream, serving: watch::Receiver<Serving>, requests: Arc<AtomicU64>) {
+async fn converse(stream: TcpStream, serving: watch::Receiver<RpcServerState>, requests: Arc<AtomicU64>) {
     let service = service_fn(|request| {
         requests.fetch_add(1, Ordering::Relaxed);
         let serving = serving.borrow().clone();
@@ -120,16 +120,16 @@ async fn converse(stream: TcpStream, serving: watch::Receiver<Serving>, requests
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(request: Request<Incoming>, serving: Serving) -> Result<Response<Body>, Dropped> {
+async fn respond(request: Request<Incoming>, serving: RpcServerState) -> Result<Response<Body>, DroppedRpcError> {
     if request.method() != Method::POST {
         return Ok(plain(StatusCode::METHOD_NOT_ALLOWED));
     }
     let Ok(body) = to_bytes(Body::new(request.into_body()), MAX_REQUEST_BYTES).await else {
         return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE));
     };
-    match serving.fault.transport(&body).await? {
-        Transport::Spoiled(response) => Ok(response),
-        Transport::Sound => {
+    match serving.fault.apply_to_transport(&body).await? {
+        TransportFaultEffect::Spoiled(response) => Ok(response),
+        TransportFaultEffect::Sound => {
             let answered =
                 tokio::task::spawn_blocking(move || methods::answer(&serving.chain, serving.fault, &body)).await;
             Ok(answered.map_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR), json))

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    BuildError, CHAIN_ID, ChainBuilder, Custody, HostileMode, MULTICALL3, NAME_WRAPPER, NameRegistration, REGISTRAR,
-    REGISTRY, ResolverKind, RpcFault, RpcServer, SandboxChain, UNIVERSAL_RESOLVER,
+    CHAIN_ID, ChainBuildError, ChainBuilder, CustodyContract, HostileResolverMode, MULTICALL3, NAME_WRAPPER,
+    NameRegistration, REGISTRAR, REGISTRY, ResolverKind, RpcFault, RpcServer, SandboxChain, UNIVERSAL_RESOLVER,
 };
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
@@ -70,7 +70,7 @@ fn agent(text: &str, resolver: ResolverKind) -> NameRegistration {
     NameRegistration { resolver, texts, addr: Some(BOB), ..NameRegistration::new(name(text), ALICE) }
 }
 
-fn hostile(mode: HostileMode, arg: &str) -> ResolverKind {
+fn hostile(mode: HostileResolverMode, arg: &str) -> ResolverKind {
     ResolverKind::Hostile { mode, arg: arg.to_owned() }
 }
 
@@ -191,7 +191,7 @@ async fn a_public_name_answers_with_its_records_at_the_block_that_the_header_nam
 
 #[tokio::test]
 async fn addresses_by_coin_type_are_answered_and_that_of_ether_is_the_address() {
-    let base = CoinType::of_chain(8453).unwrap();
+    let base = CoinType::for_chain(8453).unwrap();
     let addresses = [(CoinType::ETHER, Bytes::copy_from_slice(BOB.as_slice())), (base, Bytes::from_static(&[7; 32]))];
     for (text, kind) in [("agent.eth", ResolverKind::Public), ("wild.eth", ResolverKind::Wildcard)] {
         let registration = NameRegistration { addr: None, addresses: addresses.clone().into(), ..agent(text, kind) };
@@ -284,18 +284,18 @@ async fn the_reasons_why_a_name_has_no_answer_differ() {
 
 #[tokio::test]
 async fn an_error_of_one_call_is_an_element_of_the_answer() {
-    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileMode::Revert, "")).await.unwrap();
+    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileResolverMode::Revert, "")).await.unwrap();
     for element in &elements {
         assert_eq!(Revert::abi_decode(element).unwrap().reason(), "hostile resolver");
     }
-    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileMode::Empty, "")).await.unwrap();
+    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileResolverMode::Empty, "")).await.unwrap();
     let unsupported = UnsupportedResolverProfile { selector: textCall::SELECTOR.into() }.abi_encode();
     assert_eq!(elements, vec![Bytes::from(unsupported); KEYS.len()]);
 }
 
 #[tokio::test]
 async fn an_error_of_the_only_call_is_a_revert() {
-    let client = Client::of(&agent("bad.eth", hostile(HostileMode::Revert, ""))).await;
+    let client = Client::of(&agent("bad.eth", hostile(HostileResolverMode::Revert, ""))).await;
     let data = textCall { node: name("bad.eth").node(), key: "cl.entry".to_owned() }.abi_encode();
     let resolve = resolveCall { name: name("bad.eth").dns_encoded().into(), data: data.into() };
 
@@ -309,42 +309,43 @@ async fn an_error_of_the_only_call_is_a_revert() {
 
 #[tokio::test]
 async fn a_resolver_that_takes_all_gas_fails_and_does_not_look_empty() {
-    let burnt = Client::texts_of("bad.eth", hostile(HostileMode::Burn, "")).await;
+    let burnt = Client::texts_of("bad.eth", hostile(HostileResolverMode::Burn, "")).await;
     assert!(burnt.as_ref().is_err_and(|e| e.is_empty()), "{burnt:?}");
 
-    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileMode::Burn, "cl.owner")).await.unwrap();
+    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileResolverMode::Burn, "cl.owner")).await.unwrap();
     assert_eq!(elements[1], Bytes::new());
     assert_eq!(strings(&elements[..1]), ["x402://bad.eth/summarize/v1"]);
 
-    let (elements, _) = Client::texts_of("slow.eth", hostile(HostileMode::BurnInterface, "")).await.unwrap();
+    let (elements, _) = Client::texts_of("slow.eth", hostile(HostileResolverMode::BurnInterface, "")).await.unwrap();
     assert_eq!(strings(&elements), ["x402://slow.eth/summarize/v1", "owner.eth", ""]);
 }
 
 #[tokio::test]
 async fn hostile_answers_come_through_as_they_are() {
     for (mode, expected) in [
-        (HostileMode::Garbage, Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef])),
-        (HostileMode::BadOffset, (U256::MAX, U256::from(5)).abi_encode().into()),
-        (HostileMode::BadLength, (U256::from(32), U256::MAX).abi_encode().into()),
-        (HostileMode::BadUtf8, Bytes::from_static(&[0xff, 0xfe, 0x80, 0xc0, 0xaf]).abi_encode().into()),
-        (HostileMode::Invalid, Bytes::new()),
+        (HostileResolverMode::Garbage, Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef])),
+        (HostileResolverMode::BadOffset, (U256::MAX, U256::from(5)).abi_encode().into()),
+        (HostileResolverMode::BadLength, (U256::from(32), U256::MAX).abi_encode().into()),
+        (HostileResolverMode::BadUtf8, Bytes::from_static(&[0xff, 0xfe, 0x80, 0xc0, 0xaf]).abi_encode().into()),
+        (HostileResolverMode::Invalid, Bytes::new()),
     ] {
         let (elements, _) = Client::texts_of("bad.eth", hostile(mode, "cl.owner")).await.unwrap();
         assert_eq!(elements[1], expected, "{mode:?}");
         assert_eq!(strings(&elements[..1]), ["x402://bad.eth/summarize/v1"], "{mode:?}");
     }
-    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileMode::Aliased, "")).await.unwrap();
+    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileResolverMode::Aliased, "")).await.unwrap();
     assert!(elements.iter().all(|element| element.starts_with(B256::ZERO.as_slice())), "the offset is its own length");
-    let error = Client::texts_of("bad.eth", hostile(HostileMode::ExtendedGarbage, "")).await.unwrap_err();
+    let error = Client::texts_of("bad.eth", hostile(HostileResolverMode::ExtendedGarbage, "")).await.unwrap_err();
     assert_eq!(error, Bytes::new());
 }
 
 #[tokio::test]
 async fn a_mebibyte_from_one_key_fits_the_gas_limit() {
-    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileMode::Huge, "cl.owner")).await.unwrap();
+    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileResolverMode::Huge, "cl.owner")).await.unwrap();
     assert_eq!(textCall::abi_decode_returns(&elements[1]).unwrap(), "A".repeat(1 << 20));
 
-    let (elements, _) = Client::texts_of("bad.eth", hostile(HostileMode::RevertHuge, "cl.owner")).await.unwrap();
+    let (elements, _) =
+        Client::texts_of("bad.eth", hostile(HostileResolverMode::RevertHuge, "cl.owner")).await.unwrap();
     assert_eq!(elements[1].len(), 1 << 20);
 }
 
@@ -377,7 +378,7 @@ async fn an_offchain_name_answers_with_what_its_gateway_signed() {
     assert!(requests.iter().all(|request| request.urls == [GATEWAY_URL]));
 
     let signed: Vec<Bytes> =
-        requests.iter().map(|request| chain.answer(request.sender, &request.data).unwrap()).collect();
+        requests.iter().map(|request| chain.answer_ccip_read(request.sender, &request.data).unwrap()).collect();
     let data = callback(&lookup, vec![false; KEYS.len()], signed.clone());
     let (elements, resolver) = resolved(client.aggregate(data, json!("finalized")).await.1).unwrap();
     assert_eq!(strings(&elements), ["x402://far.eth/summarize/v1", "owner.eth", ""]);
@@ -393,13 +394,13 @@ async fn an_offchain_name_answers_with_what_its_gateway_signed() {
     let data = callback(&lookup, vec![false, true, false], vec![signed[0].clone(), failed.clone(), signed[2].clone()]);
     let (elements, _) = resolved(client.aggregate(data, json!("finalized")).await.1).unwrap();
     assert_eq!(elements[1], failed);
-    assert!(chain.answer(requests[0].sender, b"nonsense").is_err());
+    assert!(chain.answer_ccip_read(requests[0].sender, b"nonsense").is_err());
 }
 
 #[tokio::test]
 async fn hostile_lookups_reach_the_client() {
     let url = "https://169.254.169.254/{data}";
-    let client = Client::of(&agent("bad.eth", hostile(HostileMode::Ssrf, url))).await;
+    let client = Client::of(&agent("bad.eth", hostile(HostileResolverMode::Ssrf, url))).await;
     let (first, requests) = lookup(client.texts("bad.eth").await);
     assert!(requests.iter().all(|request| request.urls == [url]));
     let believed = Bytes::from("stolen".abi_encode());
@@ -407,19 +408,19 @@ async fn hostile_lookups_reach_the_client() {
     let outcome = client.aggregate(data, json!("latest")).await.1;
     assert!(outcome.success);
 
-    let client = Client::of(&agent("bad.eth", hostile(HostileMode::Loop, url))).await;
+    let client = Client::of(&agent("bad.eth", hostile(HostileResolverMode::Loop, url))).await;
     let (first, _) = lookup(client.texts("bad.eth").await);
     let data = callback(&first, vec![false; KEYS.len()], vec![Bytes::new(); KEYS.len()]);
     let (_, again) = lookup(resolved(client.aggregate(data, json!("latest")).await.1));
     assert_eq!(again.len(), KEYS.len());
 
-    let (_, requests) = lookup(Client::texts_of("bad.eth", hostile(HostileMode::NoUrls, "")).await);
+    let (_, requests) = lookup(Client::texts_of("bad.eth", hostile(HostileResolverMode::NoUrls, "")).await);
     assert!(requests.iter().all(|request| request.urls.is_empty()));
 }
 
 #[tokio::test]
 async fn a_lookup_in_the_name_of_another_contract_is_an_error_of_its_key() {
-    let resolver = hostile(HostileMode::Sender, "https://169.254.169.254/{data}");
+    let resolver = hostile(HostileResolverMode::Sender, "https://169.254.169.254/{data}");
     let (elements, _) = Client::texts_of("bad.eth", resolver).await.unwrap();
     for element in elements {
         let lookup = OffchainLookup::abi_decode(&element).unwrap();
@@ -434,15 +435,16 @@ async fn holders_and_expiries_are_read_where_mainnet_keeps_them() {
     let plain = NameRegistration { expiry: Some(expiry), ..NameRegistration::new(name("plain.eth"), ALICE) };
     builder.register(&plain).unwrap();
     let wrapped = NameRegistration {
-        custody: Custody::NameWrapper,
+        custody: CustodyContract::NameWrapper,
         expiry: Some(time("2027-01-01T00:00:00Z")),
         ..agent("wrapped.eth", ResolverKind::Public)
     };
     builder.register(&wrapped).unwrap();
-    let sub = NameRegistration { custody: Custody::NameWrapper, ..agent("sub.wrapped.eth", ResolverKind::Public) };
+    let sub =
+        NameRegistration { custody: CustodyContract::NameWrapper, ..agent("sub.wrapped.eth", ResolverKind::Public) };
     builder.register(&sub).unwrap();
     let wrong = NameRegistration::new(name("other.wrapped.eth"), BOB);
-    assert_eq!(builder.register(&wrong), Err(BuildError::Custody("other.wrapped.eth".to_owned())));
+    assert_eq!(builder.register(&wrong), Err(ChainBuildError::Custody("other.wrapped.eth".to_owned())));
     builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
     let client = Client::new(Arc::new(builder.build().unwrap())).await;
 
@@ -491,7 +493,7 @@ async fn blocks_keep_their_state_and_tags_point_at_them() {
 
     builder.set_resolver(&name("agent.eth"), &ResolverKind::None).unwrap();
     builder.seal(time("2026-11-20T12:13:12Z")).unwrap();
-    client.server.publish(Arc::new(builder.build().unwrap()));
+    client.server.serve_chain(Arc::new(builder.build().unwrap()));
     assert!(client.texts_at("agent.eth", &KEYS, json!("latest")).await.is_err());
     assert!(client.texts("agent.eth").await.is_ok());
 }
@@ -499,16 +501,16 @@ async fn blocks_keep_their_state_and_tags_point_at_them() {
 #[test]
 fn what_cannot_be_written_is_refused() {
     let mut builder = ChainBuilder::new().unwrap();
-    assert_eq!(builder.build().err(), Some(BuildError::NoBlock));
+    assert_eq!(builder.build().err(), Some(ChainBuildError::NoBlock));
     let eth = NameRegistration::new(name("eth"), ALICE);
-    assert_eq!(builder.register(&eth), Err(BuildError::Reserved("eth".to_owned())));
+    assert_eq!(builder.register(&eth), Err(ChainBuildError::Reserved("eth".to_owned())));
     let unset = builder.set_text(&name("agent.eth"), "cl.owner", "x");
-    assert_eq!(unset, Err(BuildError::Unregistered("agent.eth".to_owned())));
+    assert_eq!(unset, Err(ChainBuildError::Unregistered("agent.eth".to_owned())));
     let mute = agent("mute.eth", ResolverKind::None);
-    assert_eq!(builder.register(&mute), Err(BuildError::NoRecords("mute.eth".to_owned())));
+    assert_eq!(builder.register(&mute), Err(ChainBuildError::NoRecords("mute.eth".to_owned())));
     let at = time("2026-11-20T12:00:00Z");
     builder.seal(at).unwrap();
-    assert_eq!(builder.seal(at), Err(BuildError::Time(at)));
+    assert_eq!(builder.seal(at), Err(ChainBuildError::Time(at)));
 }
 
 #[tokio::test]
@@ -644,5 +646,5 @@ fn faults_and_modes_are_named_in_kebab_case() {
     assert_eq!(fault(json!("drop-connection")), RpcFault::DropConnection);
     assert_eq!(fault(json!({"wrong-chain-id": 5})), RpcFault::WrongChainId(5));
     let kind: ResolverKind = serde_json::from_value(json!({"hostile": {"mode": "bad-utf8"}})).unwrap();
-    assert_eq!(kind, hostile(HostileMode::BadUtf8, ""));
+    assert_eq!(kind, hostile(HostileResolverMode::BadUtf8, ""));
 }

@@ -12,13 +12,13 @@ use axum::http::{HeaderValue, Uri};
 use axum::response::Response;
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use clresolve_core::json::object::Object;
+use clresolve_core::json::object::StrictJsonObject;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::Refusal;
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_ipfs::ContentId;
-use clresolve_resolver::config::HttpConfig;
-use clresolve_resolver::resolve::Flush;
+use clresolve_resolver::config::HttpServerConfig;
+use clresolve_resolver::resolve::CacheFlushScope;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -28,11 +28,11 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::Service as _;
 
-use super::activity::Activity;
-use super::body::{self, RequestError};
-use super::in_force::InForce;
-use super::operator::{Operator, Reread};
-use super::reload::Restart;
+use super::activity::ConnectionActivity;
+use super::body::{self, RequestBodyError};
+use super::in_force::CurrentService;
+use super::operator::{DaemonOperator, ReloadOutcome};
+use super::reload::StartupSetting;
 use super::unix_socket::UnixSocket;
 use super::{connection, path, problem};
 
@@ -57,24 +57,24 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]
 pub(super) struct AdminState {
-    pub(super) in_force: Arc<InForce>,
-    pub(super) operator: Arc<dyn Operator>,
+    pub(super) in_force: Arc<CurrentService>,
+    pub(super) operator: Arc<dyn DaemonOperator>,
     pub(super) started: Timestamp,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum FlushBody {
+enum CacheFlushDocument {
     All,
     Name(String),
-    State(State),
+    State(TrustState),
     Owner(String),
     Cid(String),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FilterBody {
+struct LogFilterDocument {
     filter: String,
 }
 
@@ -106,11 +106,11 @@ pub(super) async fn run(socket: UnixSocket, admin: AdminState) -> Infallible {
 
 async fn serve(stream: UnixStream, router: Router, ended: watch::Receiver<bool>) {
     let wait = if clresolve_core::mutant!("admin-waits") { CONNECTION_TIME } else { WAIT };
-    let mut limits = HttpConfig::default();
+    let mut limits = HttpServerConfig::default();
     (limits.idle_timeout, limits.head_timeout, limits.read_timeout) = (wait, wait, wait);
-    let activity = Arc::new(Activity::new());
+    let activity = Arc::new(ConnectionActivity::new());
     let handle = |request: hyper::Request<Body>| {
-        activity.request_begins(false);
+        activity.begin_request(false);
         let mut router = router.clone();
         async move { router.call(request).await.unwrap_or_else(|never| match never {}) }
     };
@@ -122,11 +122,11 @@ fn router(admin: AdminState) -> Router {
     Router::new()
         .route("/admin/state", get(state))
         .route("/admin/cache/flush", post(flush))
-        .route("/admin/cache/{name}", get(held))
+        .route("/admin/cache/{name}", get(list_cached))
         .route("/admin/reload", post(reload))
         .route("/admin/log-level", put(log_level))
-        .method_not_allowed_fallback(async || problem::refused(Refusal::MethodUnsupported, None))
-        .fallback(async || problem::refused(Refusal::RouteUnknown, None))
+        .method_not_allowed_fallback(async || problem::refusal_response(Refusal::MethodUnsupported, None))
+        .fallback(async || problem::refusal_response(Refusal::RouteUnknown, None))
         .with_state(admin)
 }
 
@@ -145,20 +145,20 @@ async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
     }))
 }
 
-async fn held(Shared(admin): Shared<AdminState>, uri: Uri) -> Response {
+async fn list_cached(Shared(admin): Shared<AdminState>, uri: Uri) -> Response {
     match parsed(&path::segment(&uri, 0)) {
-        Ok(name) => {
-            answer(&json!({ "name": name.as_str(), "held": admin.in_force.state().resolver.held_about(&name) }))
-        }
+        Ok(name) => answer(
+            &json!({ "name": name.as_str(), "held": admin.in_force.state().resolver.cached_verdicts_about(&name) }),
+        ),
         Err(refused) => refused.into_response(),
     }
 }
 
 async fn flush(Shared(admin): Shared<AdminState>, request: Request) -> Response {
-    let asked = async { read::<FlushBody>(request).await?.try_into() };
-    let what: Flush = match asked.await {
+    let asked = async { read::<CacheFlushDocument>(request).await?.try_into() };
+    let what: CacheFlushScope = match asked.await {
         Ok(what) => what,
-        Err(refused) => return RequestError::into_response(refused),
+        Err(refused) => return RequestBodyError::into_response(refused),
     };
     let flushed = admin.in_force.state().resolver.flush(&what).await;
     tracing::info!(?what, names = flushed.names, "the operator flushed the cache");
@@ -167,34 +167,34 @@ async fn flush(Shared(admin): Shared<AdminState>, request: Request) -> Response 
 
 async fn reload(Shared(admin): Shared<AdminState>) -> Response {
     match admin.operator.reload().await {
-        Ok(Reread { file, is_unchanged, restart }) => answer(&json!({
+        Ok(ReloadOutcome { file, is_unchanged, restart }) => answer(&json!({
             "file": file.display().to_string(),
             "unchanged": is_unchanged,
-            "restart": restart.iter().map(Restart::to_string).collect::<Vec<_>>(),
+            "restart": restart.iter().map(StartupSetting::to_string).collect::<Vec<_>>(),
         })),
-        Err(why) => problem::refused(Refusal::ConfigurationRefused, Some(why.into())),
+        Err(why) => problem::refusal_response(Refusal::ConfigurationRefused, Some(why.into())),
     }
 }
 
 async fn log_level(Shared(admin): Shared<AdminState>, request: Request) -> Response {
-    let asked = match read::<Object<FilterBody>>(request).await {
-        Ok(Object(asked)) => asked,
+    let asked = match read::<StrictJsonObject<LogFilterDocument>>(request).await {
+        Ok(StrictJsonObject(asked)) => asked,
         Err(refused) => return refused.into_response(),
     };
     let before = admin.operator.log_filter();
     match admin.operator.set_log_filter(&asked.filter) {
         Ok(()) => answer(&json!({ "filter": admin.operator.log_filter(), "before": before })),
-        Err(why) => problem::refused(Refusal::ConfigurationRefused, Some(why.into())),
+        Err(why) => problem::refusal_response(Refusal::ConfigurationRefused, Some(why.into())),
     }
 }
 
-async fn read<T: for<'de> Deserialize<'de>>(request: Request) -> Result<T, RequestError> {
-    let bytes = body::json(request, MAX_BODY_BYTES, WAIT).await?;
-    serde_json::from_slice(&bytes).map_err(|error| RequestError::malformed(error.to_string()))
+async fn read<T: for<'de> Deserialize<'de>>(request: Request) -> Result<T, RequestBodyError> {
+    let bytes = body::read_body(request, MAX_BODY_BYTES, WAIT).await?;
+    serde_json::from_slice(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))
 }
 
-fn parsed(name: &str) -> Result<EnsName, RequestError> {
-    EnsName::parse(name).map_err(|error| RequestError::malformed(error.to_string()))
+fn parsed(name: &str) -> Result<EnsName, RequestBodyError> {
+    EnsName::parse(name).map_err(|error| RequestBodyError::malformed(error.to_string()))
 }
 
 fn answer(value: &impl Serialize) -> Response {
@@ -205,17 +205,17 @@ fn answer(value: &impl Serialize) -> Response {
     response
 }
 
-impl TryFrom<FlushBody> for Flush {
-    type Error = RequestError;
+impl TryFrom<CacheFlushDocument> for CacheFlushScope {
+    type Error = RequestBodyError;
 
-    fn try_from(asked: FlushBody) -> Result<Self, RequestError> {
+    fn try_from(asked: CacheFlushDocument) -> Result<Self, RequestBodyError> {
         Ok(match asked {
-            FlushBody::All => Self::All,
-            FlushBody::Name(name) => Self::Name(parsed(&name)?),
-            FlushBody::State(state) => Self::State(state),
-            FlushBody::Owner(owner) => Self::Owner(owner),
-            FlushBody::Cid(cid) => {
-                let parsed = ContentId::parse(&cid).map_err(|error| RequestError::malformed(error.to_string()));
+            CacheFlushDocument::All => Self::All,
+            CacheFlushDocument::Name(name) => Self::Name(parsed(&name)?),
+            CacheFlushDocument::State(state) => Self::State(state),
+            CacheFlushDocument::Owner(owner) => Self::Owner(owner),
+            CacheFlushDocument::Cid(cid) => {
+                let parsed = ContentId::parse(&cid).map_err(|error| RequestBodyError::malformed(error.to_string()));
                 Self::Cid(parsed?)
             }
         })

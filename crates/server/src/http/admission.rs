@@ -10,13 +10,13 @@ use std::time::Duration;
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::cpu_share;
-use clresolve_resolver::resolve::{CacheStatus, Question, Resolver, SetupError};
+use clresolve_resolver::resolve::{CacheStatus, NameQuestion, Resolver, SetupError};
 use clresolve_verdict::trust::Resolution;
 use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::client_limits::{Client, ClientLimits, ClientPermit};
+use super::client_limits::{ClientIdentity, ClientLimits, ClientPermit};
 
 /// Minimum time between two forced resolutions (`Cache-Control: no-cache`) of one question, so that a client that
 /// reloads a page does not put load on every upstream.
@@ -33,21 +33,21 @@ const QUOTA_WINDOW: Duration = Duration::from_secs(60);
 const MAX_CLIENTS: usize = 65_536;
 
 /// The key under which clients beyond [`MAX_CLIENTS`] are counted together.
-const EVERYBODY_ELSE: Client = Client::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+const EVERYBODY_ELSE: ClientIdentity = ClientIdentity::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 
 /// Answers questions within the configured limits.
-pub(super) struct Admission {
+pub(super) struct AdmissionControl {
     resolver: Resolver,
     runs: Arc<Semaphore>,
     per_client: ClientLimits,
-    quota: Mutex<Quota>,
+    quota: Mutex<ResolutionQuota>,
     quota_limit: u32,
     run_limit: Duration,
 }
 
 /// An answer, with how the cache contributed to it.
 #[derive(Clone, Debug)]
-pub(super) struct Answered {
+pub(super) struct AdmittedResolution {
     pub(super) resolution: Resolution,
     pub(super) cache_use: CacheUse,
 }
@@ -66,13 +66,13 @@ pub(super) enum CacheUse {
     ForceRefused,
 }
 
-impl Admission {
+impl AdmissionControl {
     pub(super) fn new(resolver: Resolver, config: &Config) -> Self {
         Self {
             resolver,
             runs: Arc::new(Semaphore::new(config.http.cold_runs)),
             per_client: ClientLimits::new(config.http.cold_runs_per_client),
-            quota: Mutex::new(Quota { since: Instant::now(), spent: HashMap::new() }),
+            quota: Mutex::new(ResolutionQuota { since: Instant::now(), spent: HashMap::new() }),
             quota_limit: config.http.cold_runs_per_minute,
             run_limit: config.timeout + RUN_SLACK,
         }
@@ -80,59 +80,71 @@ impl Admission {
 
     /// Returns the cached answer, or else the result of a new resolution. If the caller gives up, the resolution
     /// continues.
-    pub(super) async fn ask(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
+    pub(super) async fn ask(
+        &self,
+        client: ClientIdentity,
+        question: NameQuestion,
+    ) -> Result<AdmittedResolution, Refusal> {
         let permit = match self.cache_status(&question).await? {
-            CacheStatus::Fresh(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
+            CacheStatus::Fresh(resolution) => return Ok(AdmittedResolution { resolution, cache_use: CacheUse::Hit }),
             CacheStatus::UnderWay => None,
             CacheStatus::Missing => Some(self.admit(client)?),
         };
         // Boxed, so that the future of a hit is small.
         let resolution = Box::pin(self.run(permit, question)).await?;
-        Ok(Answered { resolution, cache_use: CacheUse::Miss })
+        Ok(AdmittedResolution { resolution, cache_use: CacheUse::Miss })
     }
 
     /// Returns the cached answer, if there is one.
-    pub(super) async fn known(&self, question: &Question) -> Result<Option<Resolution>, Refusal> {
+    pub(super) async fn cached_answer(&self, question: &NameQuestion) -> Result<Option<Resolution>, Refusal> {
         match self.cache_status(question).await? {
             CacheStatus::Fresh(resolution) => Ok(Some(resolution)),
             CacheStatus::UnderWay | CacheStatus::Missing => Ok(None),
         }
     }
 
-    /// Like [`Admission::ask`], but waits for a permit if none is free.
-    pub(super) async fn ask_patiently(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
+    /// Like [`AdmissionControl::ask`], but waits for a permit if none is free.
+    pub(super) async fn ask_patiently(
+        &self,
+        client: ClientIdentity,
+        question: NameQuestion,
+    ) -> Result<AdmittedResolution, Refusal> {
         let permit = match self.cache_status(&question).await? {
-            CacheStatus::Fresh(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
+            CacheStatus::Fresh(resolution) => return Ok(AdmittedResolution { resolution, cache_use: CacheUse::Hit }),
             CacheStatus::UnderWay => None,
             CacheStatus::Missing => {
                 client.may_start()?;
                 self.spend(client)?;
-                let of_client = self.per_client.wait(client).await;
+                let of_client = self.per_client.acquire(client).await;
                 let run = Arc::clone(&self.runs).acquire_owned().await.map_err(|_| Refusal::Overloaded)?;
-                Some(Permit { _run: run, _of_client: of_client })
+                Some(ResolutionPermit { _run: run, _of_client: of_client })
             }
         };
         let resolution = self.run(permit, question).await?;
-        Ok(Answered { resolution, cache_use: CacheUse::Miss })
+        Ok(AdmittedResolution { resolution, cache_use: CacheUse::Miss })
     }
 
     /// Forces a resolution. If the limits do not allow one, returns the cached answer.
-    pub(super) async fn ask_anew(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
+    pub(super) async fn ask_anew(
+        &self,
+        client: ClientIdentity,
+        question: NameQuestion,
+    ) -> Result<AdmittedResolution, Refusal> {
         if client.may_start().is_err() {
             let answered = self.ask(client, question).await?;
-            return Ok(Answered { cache_use: CacheUse::ForceRefused, ..answered });
+            return Ok(AdmittedResolution { cache_use: CacheUse::ForceRefused, ..answered });
         }
         let permit = match self.cache_status(&question).await? {
             CacheStatus::Fresh(resolution) => match self.admit_forced(client, &question).await {
                 Ok(permit) => Some(permit),
-                Err(_) => return Ok(Answered { resolution, cache_use: CacheUse::ForceRefused }),
+                Err(_) => return Ok(AdmittedResolution { resolution, cache_use: CacheUse::ForceRefused }),
             },
             CacheStatus::UnderWay => None,
             CacheStatus::Missing => Some(self.admit(client)?),
         };
         let resolver = self.resolver.clone();
         let run = async move { resolver.ask_anew(&question).await };
-        Ok(Answered { resolution: self.finish(permit, run).await?, cache_use: CacheUse::Forced })
+        Ok(AdmittedResolution { resolution: self.finish(permit, run).await?, cache_use: CacheUse::Forced })
     }
 
     /// Whether a resolution for one more client could start, that is, no client would have to wait.
@@ -146,37 +158,37 @@ impl Admission {
     }
 
     /// Runs `work`, which needs a permit and counts as a resolution. If the caller gives up, the work continues.
-    pub(super) async fn admitted<T: Send + 'static>(
+    pub(super) async fn run_admitted<T: Send + 'static>(
         &self,
-        client: Client,
+        client: ClientIdentity,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Refusal> {
         let permit = if clresolve_core::mutant!("judging-is-no-run") { None } else { Some(self.admit(client)?) };
-        self.held(permit, work).await
+        self.run_holding_permit(permit, work).await
     }
 
-    async fn cache_status(&self, question: &Question) -> Result<CacheStatus, Refusal> {
+    async fn cache_status(&self, question: &NameQuestion) -> Result<CacheStatus, Refusal> {
         self.resolver.cache_status(question).await.map_err(|_: SetupError| Refusal::ProfileUnknown)
     }
 
-    async fn run(&self, permit: Option<Permit>, question: Question) -> Result<Resolution, Refusal> {
+    async fn run(&self, permit: Option<ResolutionPermit>, question: NameQuestion) -> Result<Resolution, Refusal> {
         let resolver = self.resolver.clone();
         self.finish(permit, async move { resolver.ask(&question).await }).await
     }
 
     async fn finish(
         &self,
-        permit: Option<Permit>,
+        permit: Option<ResolutionPermit>,
         run: impl Future<Output = Result<Resolution, SetupError>> + Send + 'static,
     ) -> Result<Resolution, Refusal> {
-        self.held(permit, run).await?.map_err(|_: SetupError| Refusal::ProfileUnknown)
+        self.run_holding_permit(permit, run).await?.map_err(|_: SetupError| Refusal::ProfileUnknown)
     }
 
     /// Runs `work` to its end and holds its permit until then. Work without a permit of its own waits for another
     /// caller's resolution. It ends when its caller does, so callers that give up leave nothing behind.
-    async fn held<T: Send + 'static>(
+    async fn run_holding_permit<T: Send + 'static>(
         &self,
-        permit: Option<Permit>,
+        permit: Option<ResolutionPermit>,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Refusal> {
         let ended = match permit {
@@ -184,42 +196,42 @@ impl Admission {
                 let work = AssertUnwindSafe(work).catch_unwind();
                 timeout(self.run_limit, work.map(|ended| ended.map_err(|_panicked| Refusal::InternalError))).await
             }
-            Some(permit) => timeout(self.run_limit, to_its_end(keeping(permit, work))).await,
+            Some(permit) => timeout(self.run_limit, run_to_completion(hold_while(permit, work))).await,
         };
         ended.unwrap_or(Err(Refusal::RunOverdue))
     }
 
-    async fn admit_forced(&self, client: Client, question: &Question) -> Result<Permit, Refusal> {
-        let since_run = self.resolver.since_run(question).await;
+    async fn admit_forced(&self, client: ClientIdentity, question: &NameQuestion) -> Result<ResolutionPermit, Refusal> {
+        let since_run = self.resolver.time_since_run(question).await;
         if since_run.map_err(|_: SetupError| Refusal::ProfileUnknown)? < BETWEEN_FORCED_RUNS {
             return Err(Refusal::ClientOverQuota);
         }
         self.admit(client)
     }
 
-    fn admit(&self, client: Client) -> Result<Permit, Refusal> {
+    fn admit(&self, client: ClientIdentity) -> Result<ResolutionPermit, Refusal> {
         client.may_start()?;
-        let of_client = self.per_client.take(client).ok_or(Refusal::ClientOverQuota)?;
+        let of_client = self.per_client.try_acquire(client).ok_or(Refusal::ClientOverQuota)?;
         let run = Arc::clone(&self.runs).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
         self.spend(client)?;
-        Ok(Permit { _run: run, _of_client: of_client })
+        Ok(ResolutionPermit { _run: run, _of_client: of_client })
     }
 
-    fn spend(&self, client: Client) -> Result<(), Refusal> {
+    fn spend(&self, client: ClientIdentity) -> Result<(), Refusal> {
         let mut quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
         if quota.spend(client, self.quota_limit, Instant::now()) { Ok(()) } else { Err(Refusal::ClientOverQuota) }
     }
 }
 
 /// Runs `work` in its own task. If the caller gives up, the work continues and still holds its resources.
-pub(super) async fn to_its_end<T: Send + 'static>(
+pub(super) async fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Refusal> {
     cpu_share::spawn(work).await.map_err(|_panicked| Refusal::InternalError)
 }
 
 /// Runs `work` and drops `held` once it has ended.
-pub(super) async fn keeping<T>(held: impl Send, work: impl Future<Output = T>) -> T {
+pub(super) async fn hold_while<T>(held: impl Send, work: impl Future<Output = T>) -> T {
     let held = (!clresolve_core::mutant!("permits-freed-early")).then_some(held);
     let ended = work.await;
     drop(held);
@@ -227,20 +239,20 @@ pub(super) async fn keeping<T>(held: impl Send, work: impl Future<Output = T>) -
 }
 
 /// Permission for a resolution: one of all permits, and one of the client's.
-struct Permit {
+struct ResolutionPermit {
     _run: OwnedSemaphorePermit,
     _of_client: ClientPermit,
 }
 
 /// Number of resolutions per client in the current window.
-struct Quota {
+struct ResolutionQuota {
     since: Instant,
-    spent: HashMap<Client, u32>,
+    spent: HashMap<ClientIdentity, u32>,
 }
 
-impl Quota {
+impl ResolutionQuota {
     /// Counts one resolution of `client`. Returns false if it would exceed `limit`.
-    fn spend(&mut self, client: Client, limit: u32, now: Instant) -> bool {
+    fn spend(&mut self, client: ClientIdentity, limit: u32, now: Instant) -> bool {
         if now.saturating_duration_since(self.since) >= QUOTA_WINDOW {
             self.since = now;
             self.spent.clear();
@@ -261,9 +273,9 @@ mod tests {
 
     #[test]
     fn each_client_has_its_own_quota_and_the_next_window_a_new_one() {
-        let client = |last: u8| Client::Address(Ipv4Addr::new(192, 0, 2, last).into());
+        let client = |last: u8| ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, last).into());
         let start = Instant::now();
-        let mut quota = Quota { since: start, spent: HashMap::new() };
+        let mut quota = ResolutionQuota { since: start, spent: HashMap::new() };
         assert!(quota.spend(client(1), 2, start) && quota.spend(client(1), 2, start));
         assert!(!quota.spend(client(1), 2, start));
         assert!(quota.spend(client(2), 2, start));
@@ -275,10 +287,11 @@ mod tests {
     async fn a_run_that_does_not_end_is_overdue_and_one_that_panics_is_a_bug() {
         let config = Config::default();
         let resolver = Resolver::new(&config).await.expect("a resolver");
-        let admission = Admission { run_limit: Duration::from_millis(1), ..Admission::new(resolver, &config) };
+        let admission =
+            AdmissionControl { run_limit: Duration::from_millis(1), ..AdmissionControl::new(resolver, &config) };
         let endless = std::future::pending();
         assert_eq!(admission.finish(None, endless).await.unwrap_err(), Refusal::RunOverdue);
-        let admission = Admission { run_limit: Duration::from_secs(120), ..admission };
+        let admission = AdmissionControl { run_limit: Duration::from_secs(120), ..admission };
         assert_eq!(admission.finish(None, async { panic!("a bug") }).await.unwrap_err(), Refusal::InternalError);
     }
 
@@ -286,10 +299,10 @@ mod tests {
     #[tokio::test]
     async fn a_caller_that_joins_a_run_leaves_nothing_behind() {
         let config = Config::default();
-        let admission = Admission::new(Resolver::new(&config).await.expect("a resolver"), &config);
+        let admission = AdmissionControl::new(Resolver::new(&config).await.expect("a resolver"), &config);
         let witness = Arc::new(());
         let held = Arc::clone(&witness);
-        let mut joined = Box::pin(admission.held(None, async move {
+        let mut joined = Box::pin(admission.run_holding_permit(None, async move {
             let _held = held;
             std::future::pending::<()>().await
         }));
@@ -303,34 +316,34 @@ mod tests {
         let mut config = Config::default();
         config.http.cold_runs = 1;
         let resolver = Resolver::new(&config).await.expect("a resolver");
-        let admission = Admission::new(resolver, &config);
-        let client = Client::Address(Ipv4Addr::new(192, 0, 2, 1).into());
+        let admission = AdmissionControl::new(resolver, &config);
+        let client = ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, 1).into());
         let (go, wait) = tokio::sync::oneshot::channel::<()>();
         let (begin, begun) = tokio::sync::oneshot::channel();
         let work = async move {
             begin.send(()).expect("it is waited for");
             wait.await
         };
-        let mut hung_up = Box::pin(admission.admitted(client, work));
+        let mut hung_up = Box::pin(admission.run_admitted(client, work));
         assert!(futures_util::poll!(&mut hung_up).is_pending());
         drop(hung_up);
         begun.await.expect("the work begins");
-        assert_eq!(admission.admitted(client, async {}).await, Err(Refusal::Overloaded));
+        assert_eq!(admission.run_admitted(client, async {}).await, Err(Refusal::Overloaded));
         go.send(()).expect("the work goes on");
         let freed = Arc::clone(&admission.runs).acquire_owned().await.expect("the work ends");
         drop(freed);
-        assert_eq!(admission.admitted(client, async {}).await, Ok(()));
+        assert_eq!(admission.run_admitted(client, async {}).await, Ok(()));
     }
 
     #[test]
     fn clients_without_number_share_one_quota() {
         let start = Instant::now();
-        let mut quota = Quota { since: start, spent: HashMap::new() };
+        let mut quota = ResolutionQuota { since: start, spent: HashMap::new() };
         for number in 0..u32::try_from(MAX_CLIENTS).unwrap() {
-            assert!(quota.spend(Client::Address(Ipv4Addr::from_bits(0x0a00_0000 + number).into()), 1, start));
+            assert!(quota.spend(ClientIdentity::Address(Ipv4Addr::from_bits(0x0a00_0000 + number).into()), 1, start));
         }
-        assert!(quota.spend(Client::Address(Ipv4Addr::new(192, 0, 2, 1).into()), 1, start));
-        assert!(!quota.spend(Client::Address(Ipv4Addr::new(192, 0, 2, 2).into()), 1, start));
+        assert!(quota.spend(ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, 1).into()), 1, start));
+        assert!(!quota.spend(ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, 2).into()), 1, start));
         assert_eq!(quota.spent.len(), MAX_CLIENTS + 1);
     }
 }

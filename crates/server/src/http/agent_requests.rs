@@ -8,37 +8,44 @@ use std::sync::Arc;
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
-use clresolve_messages::request::RequestQuestion;
+use clresolve_messages::request::OutgoingAgentRequest;
 use clresolve_messages::request::question::MAX_QUESTION_BYTES;
-use clresolve_resolver::cpu_pool::PoolFull;
-use clresolve_resolver::resolve::Question;
+use clresolve_resolver::cpu_pool::CpuPoolFullError;
+use clresolve_resolver::resolve::NameQuestion;
 
-use super::admission::keeping;
-use super::body::{self, RequestError};
-use super::client_limits::Client;
-use super::receipts::{JSON, sent};
+use super::admission::hold_while;
+use super::body::{self, RequestBodyError};
+use super::client_limits::ClientIdentity;
+use super::receipts::{JSON, private_verdict_response};
 use super::state::AppState;
 
 /// `POST /v1/requests/check`
-pub(super) async fn check(
+pub(super) async fn check_agent_request(
     State(state): State<Arc<AppState>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answered(&state, client, request).await.unwrap_or_else(RequestError::into_response)
+    answer_request_check(&state, client, request).await.unwrap_or_else(RequestBodyError::into_response)
 }
 
-async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Result<Response, RequestError> {
+async fn answer_request_check(
+    state: &Arc<AppState>,
+    client: ClientIdentity,
+    request: Request,
+) -> Result<Response, RequestBodyError> {
     let (question, slot) =
-        body::question(request, state, client, MAX_QUESTION_BYTES, RequestQuestion::from_json).await?;
-    let resolution = state.admission.ask(client, Question::new(&question.name)).await?.resolution;
+        body::read_question(request, state, client, MAX_QUESTION_BYTES, OutgoingAgentRequest::from_json).await?;
+    let resolution = state.admission.ask(client, NameQuestion::new(&question.name)).await?.resolution;
     let verdict = Arc::clone(resolution.verdict());
     let resolver = state.resolver.clone();
     let work = async move {
         let found = resolver.check_request_of(&resolution, question).await;
         resolver.pool().try_run(move || serde_json::to_vec(&found).unwrap_or_default()).await
     };
-    let written =
-        state.admission.admitted(client, keeping(slot, work)).await?.map_err(|PoolFull| Refusal::Overloaded)?;
-    Ok(sent(written, JSON, &verdict))
+    let written = state
+        .admission
+        .run_admitted(client, hold_while(slot, work))
+        .await?
+        .map_err(|CpuPoolFullError| Refusal::Overloaded)?;
+    Ok(private_verdict_response(written, JSON, &verdict))
 }

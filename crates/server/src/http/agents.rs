@@ -11,60 +11,64 @@ use axum::response::Response;
 use clresolve_cards::project::signed_a2a_card;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::cpu_pool::PoolFull;
-use clresolve_resolver::resolve::Question;
+use clresolve_resolver::cpu_pool::CpuPoolFullError;
+use clresolve_resolver::resolve::NameQuestion;
 use clresolve_verdict::trust::Resolution;
 
-use super::caching::{Lease, is_known_to_client, not_modified};
-use super::client_limits::Client;
+use super::caching::{ResponseLifetime, matches_client_tag, not_modified};
+use super::client_limits::ClientIdentity;
 use super::log::LogEntry;
 use super::path::segment;
 use super::problem;
 use super::state::AppState;
 
-pub(super) async fn card(
+pub(super) async fn serve_agent_card(
     State(state): State<Arc<AppState>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientIdentity>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let answered = match state.admission.ask(client, Question::new(segment(&uri, 0))).await {
+    let answered = match state.admission.ask(client, NameQuestion::new(segment(&uri, 0))).await {
         Ok(answered) => answered,
-        Err(refusal) => return problem::refused(refusal, None),
+        Err(refusal) => return problem::refusal_response(refusal, None),
     };
     let verdict = answered.resolution.verdict();
     // A card may be 256 KiB, so it is converted off the worker threads, which also serve the gate.
     let (making, resolution) = (Arc::clone(&state), answered.resolution.clone());
-    let made = state.resolver.pool().try_run(move || Projected::of(&making, &resolution)).await;
-    let Projected { body, tag } = match made {
+    let made = state.resolver.pool().try_run(move || RenderedCard::from_resolution(&making, &resolution)).await;
+    let RenderedCard { body, tag } = match made {
         Ok(Ok(projected)) => projected,
-        Ok(Err(code)) => return problem::objected(verdict, code),
-        Err(PoolFull) => return problem::refused(Refusal::Overloaded, None),
+        Ok(Err(code)) => return problem::objection_response(verdict, code),
+        Err(CpuPoolFullError) => return problem::refusal_response(Refusal::Overloaded, None),
     };
-    let mut response = if is_known_to_client(&headers, &tag) {
+    let mut response = if matches_client_tag(&headers, &tag) {
         not_modified()
     } else {
         let mut response = Response::new(Body::from(body));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
     };
-    Lease::of(&verdict.freshness).declare(response.headers_mut(), answered.cache_use, state.resolver.now());
+    ResponseLifetime::from_freshness(&verdict.freshness).set_cache_headers(
+        response.headers_mut(),
+        answered.cache_use,
+        state.resolver.now(),
+    );
     response.headers_mut().insert(ETAG, HeaderValue::from_str(&tag).expect("hex is a header value"));
-    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+    response.extensions_mut().insert(LogEntry::from_verdict(verdict));
     response
 }
 
 /// A card in its serialized form, with its entity tag.
-struct Projected {
+struct RenderedCard {
     body: String,
     tag: String,
 }
 
-impl Projected {
-    fn of(state: &AppState, resolution: &Resolution) -> Result<Self, &'static str> {
+impl RenderedCard {
+    fn from_resolution(state: &AppState, resolution: &Resolution) -> Result<Self, &'static str> {
         let signer = state.signatures.as_ref().map(|signatures| signatures.signer().key());
         let body = signed_a2a_card(resolution, &state.gate.policy(), signer)?.to_string();
-        let tag = format!("\"{}\"", Digest::of(body.as_bytes()).hex());
+        let tag = format!("\"{}\"", Digest::compute(body.as_bytes()).hex());
         Ok(Self { body, tag })
     }
 }

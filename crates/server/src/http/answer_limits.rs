@@ -11,10 +11,10 @@ use bytes::Bytes;
 use clresolve_core::reason::Refusal;
 use hyper::body::{Frame, SizeHint};
 
-use super::client_limits::{Client, HeldSlots, Slots};
+use super::client_limits::{ClientIdentity, SharedSlotPool, SlotReservation};
 
 /// Slots for responses. A streamed response needs none: its next part is produced once the last one is being written.
-pub(super) struct AnswerLimits(Slots);
+pub(super) struct AnswerLimits(SharedSlotPool);
 
 impl AnswerLimits {
     /// Maximum size of a response that needs no slot. Each connection has buffers of that size anyway.
@@ -31,31 +31,31 @@ impl AnswerLimits {
     const MOST_OF_CLIENT: usize = 256;
 
     pub(super) fn new() -> Self {
-        Self(Slots::new(Self::MOST, Self::MOST_OF_CLIENT))
+        Self(SharedSlotPool::new(Self::MOST, Self::MOST_OF_CLIENT))
     }
 
     /// Reserves slots for the response. They are freed when its last byte has been written or the connection has ended.
     ///
     /// # Errors
     /// The client has used up its share, or no slot is free.
-    pub(super) fn hold(&self, client: Client, answer: Response) -> Result<Response, Refusal> {
+    pub(super) fn reserve_slots(&self, client: ClientIdentity, answer: Response) -> Result<Response, Refusal> {
         let bytes = answer.body().size_hint().exact().unwrap_or_default();
         if bytes <= Self::FREE || clresolve_core::mutant!("answers-without-places") {
             return Ok(answer);
         }
         let slots = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
         let slots = Arc::new(self.0.take(client, slots)?);
-        Ok(answer.map(|body| Body::new(HeldBody { body, slots })))
+        Ok(answer.map(|body| Body::new(SlotHoldingBody { body, slots })))
     }
 }
 
 /// A body whose bytes occupy slots.
-struct HeldBody {
+struct SlotHoldingBody {
     body: Body,
-    slots: Arc<HeldSlots>,
+    slots: Arc<SlotReservation>,
 }
 
-impl HttpBody for HeldBody {
+impl HttpBody for SlotHoldingBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -65,7 +65,7 @@ impl HttpBody for HeldBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         // hyper drops a body before it has written its last bytes.
-        let held = |bytes| Bytes::from_owner(HeldBytes { bytes, _slots: Arc::clone(&self.slots) });
+        let held = |bytes| Bytes::from_owner(SlotHoldingBytes { bytes, _slots: Arc::clone(&self.slots) });
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(held))))
     }
 
@@ -78,12 +78,12 @@ impl HttpBody for HeldBody {
     }
 }
 
-struct HeldBytes {
+struct SlotHoldingBytes {
     bytes: Bytes,
-    _slots: Arc<HeldSlots>,
+    _slots: Arc<SlotReservation>,
 }
 
-impl AsRef<[u8]> for HeldBytes {
+impl AsRef<[u8]> for SlotHoldingBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -97,19 +97,19 @@ mod tests {
     use axum::http::{Request, StatusCode};
 
     use super::*;
-    use crate::http::activity::Activity;
+    use crate::http::activity::ConnectionActivity;
     use crate::http::api_kind::ListenerRole;
-    use crate::http::in_force::InForce;
+    use crate::http::in_force::CurrentService;
     use crate::http::state::AppState;
-    use crate::http::{request, serving};
+    use crate::http::{build_service, request};
     use clresolve_resolver::config::Config;
     use clresolve_resolver::resolve::Resolver;
 
     /// An origin whose pages may read responses.
     const PAGE: &str = "https://app.example";
 
-    fn client(number: u8) -> Client {
-        Client::Address(Ipv4Addr::new(192, 0, 2, number).into())
+    fn client(number: u8) -> ClientIdentity {
+        ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, number).into())
     }
 
     fn of(bytes: usize) -> Response {
@@ -120,12 +120,12 @@ mod tests {
     async fn answers_are_bounded_in_all_and_for_each_client_until_their_bytes_are_gone() {
         const BYTES: usize = 256 * 1024;
         let limits = AnswerLimits::new();
-        let take = |number: usize| limits.hold(client(u8::try_from(number).expect("few")), of(BYTES));
+        let take = |number: usize| limits.reserve_slots(client(u8::try_from(number).expect("few")), of(BYTES));
         let of_slots = |slots: usize| slots * AnswerLimits::UNIT as usize / BYTES;
         let (of_client, all) = (of_slots(AnswerLimits::MOST_OF_CLIENT), of_slots(AnswerLimits::MOST));
         let mut held: Vec<_> = (0..of_client).map(|_| take(1).expect("a slot")).collect();
         assert_eq!(take(1).err(), Some(Refusal::ClientOverQuota));
-        assert!(limits.hold(client(1), of(8 * 1024)).is_ok(), "a small answer needs no slot");
+        assert!(limits.reserve_slots(client(1), of(8 * 1024)).is_ok(), "a small answer needs no slot");
         held.extend((of_client..all).map(|number| take(2 + number).expect("a slot")));
         assert_eq!(take(200).err(), Some(Refusal::Overloaded));
 
@@ -141,11 +141,11 @@ mod tests {
         let mut config = Config::default();
         config.cors.origins = vec![PAGE.to_owned()];
         let resolver = Resolver::new(&config).await.expect("a resolver");
-        let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, None, None))));
+        let in_force = Arc::new(CurrentService::new(build_service(AppState::new(resolver, &config, None, None))));
         let all = of(AnswerLimits::MOST_OF_CLIENT * AnswerLimits::UNIT as usize);
-        let _held = in_force.state().answers.hold(client(1), all).expect("slots");
+        let _held = in_force.state().answers.reserve_slots(client(1), all).expect("slots");
         let asked = Request::get(path).header(ORIGIN, PAGE).body(Body::empty()).expect("a request");
-        request::answer(&in_force, ListenerRole::All, client(1), &Activity::new(), asked).await
+        request::answer(&in_force, ListenerRole::All, client(1), &ConnectionActivity::new(), asked).await
     }
 
     #[tokio::test]

@@ -33,14 +33,14 @@ const GATES: [[&str; 2]; 2] = [["v1", "gate"], ["v1", "envoy"]];
 
 impl ApiKind {
     /// The API that serves `path` on the listener `role`.
-    pub(super) fn behind(role: ListenerRole, path: &str) -> Self {
-        match Self::of(path) {
+    pub(super) fn for_listener(role: ListenerRole, path: &str) -> Self {
+        match Self::from_path(path) {
             Self::Report if role == ListenerRole::Gate => Self::DisguisedGate,
             api => api,
         }
     }
 
-    pub(super) fn of(path: &str) -> Self {
+    pub(super) fn from_path(path: &str) -> Self {
         match path {
             "/livez" | "/livez/" | "/readyz" | "/readyz/" | "/metrics" | "/metrics/" => Self::Health,
             _ if is_gate(path) => Self::Gate,
@@ -50,10 +50,10 @@ impl ApiKind {
     }
 
     /// The response of this API in place of a verdict.
-    pub(super) fn refuse(self, refusal: Refusal) -> Response {
+    pub(super) fn refusal_response(self, refusal: Refusal) -> Response {
         match self {
-            Self::Gate | Self::DisguisedGate => gate_response::refused(refusal),
-            Self::Health | Self::Report => problem::refused(refusal, None),
+            Self::Gate | Self::DisguisedGate => gate_response::refusal_response(refusal),
+            Self::Health | Self::Report => problem::refusal_response(refusal, None),
         }
     }
 }
@@ -97,13 +97,13 @@ mod tests {
     #[test]
     fn paths_below_the_gate_are_its_own() {
         for path in ["/v1/gate", "/v1/gate/", "/v1/gate/a/b/c", "/v1/envoy/x"] {
-            assert_eq!(ApiKind::of(path), ApiKind::Gate, "{path}");
+            assert_eq!(ApiKind::from_path(path), ApiKind::Gate, "{path}");
         }
         for path in ["/v1/gates", "/v1", "/v1/verdicts/v1/gate", "/v1/envoyx/a", "v1/gate/a", ""] {
-            assert_eq!(ApiKind::of(path), ApiKind::Report, "{path}");
+            assert_eq!(ApiKind::from_path(path), ApiKind::Report, "{path}");
         }
         for path in ["/livez", "/readyz", "/metrics", "/readyz/"] {
-            assert_eq!(ApiKind::of(path), ApiKind::Health, "{path}");
+            assert_eq!(ApiKind::from_path(path), ApiKind::Health, "{path}");
         }
     }
 
@@ -122,10 +122,10 @@ mod tests {
             "\\v1\\gate",
             "/v1/%67ate/../verdicts/a",
         ] {
-            assert_eq!(ApiKind::of(path), ApiKind::DisguisedGate, "{path}");
+            assert_eq!(ApiKind::from_path(path), ApiKind::DisguisedGate, "{path}");
         }
         for path in ["/v1/verdicts/%67ate", "/v1/verdicts/SummarizeAgent.eth", "/v1/cards/a%2Fv1%2Fgate", "*", ""] {
-            assert_eq!(ApiKind::of(path), ApiKind::Report, "{path}");
+            assert_eq!(ApiKind::from_path(path), ApiKind::Report, "{path}");
         }
     }
 
@@ -134,7 +134,7 @@ mod tests {
         for (api, status) in
             [(ApiKind::Gate, 403), (ApiKind::DisguisedGate, 403), (ApiKind::Health, 503), (ApiKind::Report, 503)]
         {
-            assert_eq!(api.refuse(Refusal::Overloaded).status(), status, "{api:?}");
+            assert_eq!(api.refusal_response(Refusal::Overloaded).status(), status, "{api:?}");
         }
     }
 }

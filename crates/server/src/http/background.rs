@@ -10,8 +10,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use tokio::time::sleep;
 
-use super::hot_names::HotNames;
-use super::in_force::InForce;
+use super::hot_names::SavedHotNames;
+use super::in_force::CurrentService;
 
 /// Time between two checks for due refreshes. The refresh period, the last tenth of a verdict's lifetime (30 s), spans
 /// many checks. Each check visits every trusted verdict.
@@ -32,22 +32,22 @@ const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(20);
 const NAMES_A_ROUND: usize = 32;
 
 /// Runs until the future is dropped.
-pub(super) async fn run(in_force: &InForce, hot_names: Option<&HotNames>) -> Infallible {
+pub(super) async fn run(in_force: &CurrentService, hot_names: Option<&SavedHotNames>) -> Infallible {
     loop {
-        round(in_force, hot_names).await;
+        refresh_round(in_force, hot_names).await;
         sleep(PAUSE).await;
     }
 }
 
 /// Reads a block of the chain with the configuration in force, and retries until it succeeds. Runs until the future is
 /// dropped.
-pub(super) async fn get_ready(in_force: &InForce) -> Infallible {
+pub(super) async fn read_until_ready(in_force: &CurrentService) -> Infallible {
     let mut pause = READING_PAUSE;
     loop {
         let state = in_force.state();
         state.readiness.read(&state.resolver).await;
         sleep(pause).await;
-        let is_missing = state.readiness.missing().is_some();
+        let is_missing = state.readiness.unready_reason().is_some();
         pause = if is_missing { (2 * pause).min(MAX_READING_PAUSE) } else { READING_PAUSE };
     }
 }
@@ -55,7 +55,7 @@ pub(super) async fn get_ready(in_force: &InForce) -> Infallible {
 /// Refreshes the verdicts that are due, then resolves names that were hot before the restart. Starts nothing once the
 /// daemon is draining or another configuration is in force. While a client resolution would have to wait, it refreshes
 /// only verdicts that are about to expire.
-async fn round(in_force: &InForce, hot_names: Option<&HotNames>) {
+async fn refresh_round(in_force: &CurrentService, hot_names: Option<&SavedHotNames>) {
     let state = in_force.state();
     let has_room = || state.admission.has_room() || clresolve_core::mutant!("refreshes-jump-the-queue");
     let may_work = || !state.is_draining() && Arc::ptr_eq(&state, &in_force.state());
@@ -64,7 +64,7 @@ async fn round(in_force: &InForce, hot_names: Option<&HotNames>) {
     if let Some(hot_names) = hot_names {
         let next = || if may_work() && has_room() { hot_names.next() } else { None };
         let names = iter::from_fn(next).take(NAMES_A_ROUND);
-        state.resolver.warm(names, |name| hot_names.is_decided(name)).await;
+        state.resolver.warm(names, |name| hot_names.remove_decided(name)).await;
     }
 }
 
@@ -73,19 +73,19 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::sync::atomic::{AtomicI64, Ordering};
 
-    use clresolve_core::state::State;
+    use clresolve_core::state::TrustState;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::http::client_limits::Client;
-    use crate::http::serving::serving;
+    use crate::http::client_limits::ClientIdentity;
+    use crate::http::serving::build_service;
     use crate::http::state::AppState;
     use clresolve_resolver::clock::Clock;
-    use clresolve_resolver::resolve::{CacheStatus, Question, Resolver};
+    use clresolve_resolver::resolve::{CacheStatus, NameQuestion, Resolver};
     use clresolve_resolver::sandbox::Sandbox;
 
     const NAME: &str = "summarizeagent.eth";
-    const CLIENT: Client = Client::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
+    const CLIENT: ClientIdentity = ClientIdentity::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
 
     /// The machine's clock, shifted by this many seconds.
     #[derive(Default)]
@@ -104,7 +104,7 @@ mod tests {
         (config.timeout, config.http.cold_runs) = (Duration::from_secs(120), 1);
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-        let in_force = InForce::new(serving(AppState::new(resolver.clone(), &config, None, None)));
+        let in_force = CurrentService::new(build_service(AppState::new(resolver.clone(), &config, None, None)));
         let checked_at = async || resolver.resolve(NAME).await.verdict().freshness.checked_at;
         resolver.resolve(NAME).await;
         let first = checked_at().await;
@@ -112,22 +112,22 @@ mod tests {
 
         let state = in_force.state();
         let (end, ends) = tokio::sync::oneshot::channel::<()>();
-        let mut of_client = Box::pin(state.admission.admitted(CLIENT, ends));
+        let mut of_client = Box::pin(state.admission.run_admitted(CLIENT, ends));
         assert!(futures_util::poll!(&mut of_client).is_pending());
-        round(&in_force, None).await;
+        refresh_round(&in_force, None).await;
         assert_eq!(checked_at().await, first, "every run is taken, so that a client's would wait");
         end.send(()).expect("the run goes on");
         of_client.await.expect("it is admitted").expect("it ends");
         while !state.admission.has_room() {
             tokio::task::yield_now().await;
         }
-        round(&in_force, None).await;
+        refresh_round(&in_force, None).await;
         assert_ne!(checked_at().await, first);
 
         clock.0.store(555, Ordering::Relaxed);
         let second = checked_at().await;
         state.drain();
-        round(&in_force, None).await;
+        refresh_round(&in_force, None).await;
         assert_eq!(checked_at().await, second, "what is about to end begins nothing");
     }
 
@@ -138,18 +138,18 @@ mod tests {
         (config.timeout, config.http.cold_runs) = (Duration::from_secs(120), 1);
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-        let in_force = InForce::new(serving(AppState::new(resolver.clone(), &config, None, None)));
+        let in_force = CurrentService::new(build_service(AppState::new(resolver.clone(), &config, None, None)));
         let state = in_force.state();
-        let mut of_client = Box::pin(state.admission.admitted(CLIENT, std::future::pending::<()>()));
+        let mut of_client = Box::pin(state.admission.run_admitted(CLIENT, std::future::pending::<()>()));
         assert!(futures_util::poll!(&mut of_client).is_pending() && !state.admission.has_room());
 
         for _ in 0..2 {
-            assert_eq!(resolver.resolve(NAME).await.verdict().state, State::Trusted);
+            assert_eq!(resolver.resolve(NAME).await.verdict().state, TrustState::Trusted);
         }
         clock.0.store(295, Ordering::Relaxed);
-        round(&in_force, None).await;
+        refresh_round(&in_force, None).await;
         clock.0.store(310, Ordering::Relaxed);
-        let status = resolver.cache_status(&Question::new(NAME)).await.expect("the profile exists");
+        let status = resolver.cache_status(&NameQuestion::new(NAME)).await.expect("the profile exists");
         assert!(matches!(status, CacheStatus::Fresh(_)), "it ends after 300 s unless it is refreshed");
     }
 
@@ -159,28 +159,28 @@ mod tests {
         let mut config = sandbox.config();
         (config.timeout, config.http.cold_runs) = (Duration::from_secs(120), 1);
         let resolver = Resolver::new(&config).await.expect("a resolver");
-        let in_force = InForce::new(serving(AppState::new(resolver.clone(), &config, None, None)));
+        let in_force = CurrentService::new(build_service(AppState::new(resolver.clone(), &config, None, None)));
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("names");
         std::fs::write(&path, format!("{NAME}\n")).expect("the file is written");
-        let hot_names = HotNames::open(&path);
+        let hot_names = SavedHotNames::open(&path);
         let is_known = async || {
-            let status = resolver.cache_status(&Question::new(NAME)).await.expect("the profile exists");
+            let status = resolver.cache_status(&NameQuestion::new(NAME)).await.expect("the profile exists");
             matches!(status, CacheStatus::Fresh(_))
         };
 
         let state = in_force.state();
         let (end, ends) = tokio::sync::oneshot::channel::<()>();
-        let mut of_client = Box::pin(state.admission.admitted(CLIENT, ends));
+        let mut of_client = Box::pin(state.admission.run_admitted(CLIENT, ends));
         assert!(futures_util::poll!(&mut of_client).is_pending());
-        round(&in_force, Some(&hot_names)).await;
+        refresh_round(&in_force, Some(&hot_names)).await;
         assert!(!is_known().await, "every run is taken, so that a client's would wait");
         end.send(()).expect("the run goes on");
         of_client.await.expect("it is admitted").expect("it ends");
         while !state.admission.has_room() {
             tokio::task::yield_now().await;
         }
-        round(&in_force, Some(&hot_names)).await;
+        refresh_round(&in_force, Some(&hot_names)).await;
         assert!(is_known().await, "it was left on the list");
     }
 }

@@ -12,24 +12,24 @@ use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::cpu_pool::PoolFull;
+use clresolve_resolver::cpu_pool::CpuPoolFullError;
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
-use super::client_limits::{Client, HeldSlots};
+use super::client_limits::{ClientIdentity, SlotReservation};
 use super::problem;
 use super::request_slot::RequestSlot;
 use super::state::AppState;
 
 /// Why a request with a body is rejected.
 #[derive(Debug)]
-pub(super) struct RequestError {
+pub(super) struct RequestBodyError {
     refusal: Refusal,
     /// Details beyond the refusal's title.
     detail: Option<String>,
 }
 
-impl RequestError {
+impl RequestBodyError {
     /// The request does not have the form that its route expects.
     pub(super) fn malformed(detail: impl Into<String>) -> Self {
         Self { refusal: Refusal::RequestMalformed, detail: Some(detail.into()) }
@@ -52,46 +52,46 @@ impl RequestError {
     /// The error response. Part of the body may be unread, so the response announces that the connection closes.
     /// Otherwise a client could send its next request into a connection that is being closed.
     pub(super) fn into_response(self) -> Response {
-        let mut response = problem::refused(self.refusal, self.detail.map(Cow::Owned));
+        let mut response = problem::refusal_response(self.refusal, self.detail.map(Cow::Owned));
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         response
     }
 }
 
-impl From<Refusal> for RequestError {
+impl From<Refusal> for RequestBodyError {
     fn from(refusal: Refusal) -> Self {
         Self { refusal, detail: None }
     }
 }
 
 /// Reads the whole body as sent. The caller validates its content.
-pub(super) async fn json(request: Request, limit: usize, time: Duration) -> Result<Vec<u8>, RequestError> {
-    timeout(time, whole(request, limit)).await.unwrap_or_else(|_| Err(Refusal::RequestTimeout.into()))
+pub(super) async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Vec<u8>, RequestBodyError> {
+    timeout(time, read_whole_body(request, limit)).await.unwrap_or_else(|_| Err(Refusal::RequestTimeout.into()))
 }
 
-/// Like [`json`], but reserves memory for the body and a slot for the request.
-pub(super) async fn held(
+/// Like [`read_body`], but reserves memory for the body and a slot for the request.
+pub(super) async fn read_reserved_body(
     request: Request,
     state: &AppState,
-    client: Client,
+    client: ClientIdentity,
     limit: usize,
-) -> Result<(Vec<u8>, HeldSlots), RequestError> {
-    let most = announced(request.headers()).map_or(limit, |length| length.min(limit));
-    let slot = state.documents.take(client, most)?;
+) -> Result<(Vec<u8>, SlotReservation), RequestBodyError> {
+    let most = announced_length(request.headers()).map_or(limit, |length| length.min(limit));
+    let slot = state.documents.reserve_body(client, most)?;
     let in_work = request.extensions().get::<RequestSlot>().cloned();
-    let bytes = json(request, limit, state.http.read_timeout).await?;
+    let bytes = read_body(request, limit, state.http.read_timeout).await?;
     in_work.map_or(Ok(()), |in_work| in_work.take())?;
     Ok((bytes, slot))
 }
 
-/// Like [`held`], for a document to judge. A draining daemon rejects it.
-pub(super) async fn document(
+/// Like [`read_reserved_body`], for a document to judge. A draining daemon rejects it.
+pub(super) async fn read_document(
     request: Request,
     state: &AppState,
-    client: Client,
+    client: ClientIdentity,
     limit: usize,
-) -> Result<(Vec<u8>, HeldSlots), RequestError> {
-    let held = held(request, state, client, limit).await?;
+) -> Result<(Vec<u8>, SlotReservation), RequestBodyError> {
+    let held = read_reserved_body(request, state, client, limit).await?;
     if state.is_draining() {
         return Err(Refusal::Draining.into());
     }
@@ -99,44 +99,45 @@ pub(super) async fn document(
 }
 
 /// Reads and parses a question about such a document. The document keeps its slots.
-pub(super) async fn question<Q: Send + 'static>(
+pub(super) async fn read_question<Q: Send + 'static>(
     request: Request,
     state: &AppState,
-    client: Client,
+    client: ClientIdentity,
     limit: usize,
     read: fn(&[u8]) -> Result<Q, String>,
-) -> Result<(Arc<Q>, HeldSlots), RequestError> {
-    let document = document(request, state, client, limit).await?;
-    read_apart(state, document, read).await
+) -> Result<(Arc<Q>, SlotReservation), RequestBodyError> {
+    let document = read_document(request, state, client, limit).await?;
+    parse_on_pool(state, document, read).await
 }
 
 /// Parses a body with `read` on the CPU pool, off the threads that answer requests. The job holds the slots of the
 /// body, so a client that disconnects frees none before parsing ends.
-pub(super) async fn read_apart<Q: Send + 'static>(
+pub(super) async fn parse_on_pool<Q: Send + 'static>(
     state: &AppState,
-    (bytes, slot): (Vec<u8>, HeldSlots),
+    (bytes, slot): (Vec<u8>, SlotReservation),
     read: fn(&[u8]) -> Result<Q, String>,
-) -> Result<(Arc<Q>, HeldSlots), RequestError> {
+) -> Result<(Arc<Q>, SlotReservation), RequestBodyError> {
     let reading = state.resolver.pool().try_run(move || (read(&bytes), slot));
-    let (question, slot) = reading.await.map_err(|PoolFull| Refusal::Overloaded)?;
-    Ok((question.map(Arc::new).map_err(RequestError::malformed)?, slot))
+    let (question, slot) = reading.await.map_err(|CpuPoolFullError| Refusal::Overloaded)?;
+    Ok((question.map(Arc::new).map_err(RequestBodyError::malformed)?, slot))
 }
 
-async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> {
+async fn read_whole_body(request: Request, limit: usize) -> Result<Vec<u8>, RequestBodyError> {
     let (head, body) = request.into_parts();
     if !is_json(&head.headers) {
         return Err(Refusal::MediaTypeUnsupported.into());
     }
-    if announced(&head.headers).is_some_and(|length| length > limit) {
-        return Err(RequestError::too_large(limit));
+    if announced_length(&head.headers).is_some_and(|length| length > limit) {
+        return Err(RequestBodyError::too_large(limit));
     }
     // The announced length is already accounted for. A growing buffer would use up to twice as much.
-    let mut bytes = Vec::with_capacity(announced(&head.headers).unwrap_or_default());
+    let mut bytes = Vec::with_capacity(announced_length(&head.headers).unwrap_or_default());
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| RequestError::malformed("the body is cut off, or its chunks are malformed"))?;
+        let chunk =
+            chunk.map_err(|_| RequestBodyError::malformed("the body is cut off, or its chunks are malformed"))?;
         if bytes.len() + chunk.len() > limit {
-            return Err(RequestError::too_large(limit));
+            return Err(RequestBodyError::too_large(limit));
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -144,7 +145,7 @@ async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> 
 }
 
 /// The length that `Content-Length` announces. The server reads no byte beyond it.
-fn announced(headers: &HeaderMap) -> Option<usize> {
+fn announced_length(headers: &HeaderMap) -> Option<usize> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 

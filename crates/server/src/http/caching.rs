@@ -14,21 +14,21 @@ pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-statu
 
 /// When an answer was produced and how long it stays valid.
 #[derive(Clone)]
-pub(super) struct Lease {
+pub(super) struct ResponseLifetime {
     checked_at: Timestamp,
     lifetime: u64,
     control: HeaderValue,
 }
 
-impl Lease {
-    pub(super) fn of(freshness: &Freshness) -> Self {
+impl ResponseLifetime {
+    pub(super) fn from_freshness(freshness: &Freshness) -> Self {
         let lifetime = freshness.lifetime().as_secs();
         let control = header(format!("private, max-age={lifetime}"));
         Self { checked_at: freshness.checked_at, lifetime, control }
     }
 
     /// Sets `Cache-Control`, `Age` and `Cache-Status` of an answer that used the cache in this way.
-    pub(super) fn declare(&self, headers: &mut HeaderMap, cache_use: CacheUse, now: Timestamp) {
+    pub(super) fn set_cache_headers(&self, headers: &mut HeaderMap, cache_use: CacheUse, now: Timestamp) {
         let age = now.as_second().saturating_sub(self.checked_at.as_second());
         let age = u64::try_from(age).unwrap_or(0);
         let ttl = self.lifetime.saturating_sub(age);
@@ -55,7 +55,7 @@ fn header(text: String) -> HeaderValue {
 }
 
 /// Whether `If-None-Match` lists the tag, compared weakly (RFC 9110, 13.1.2).
-pub(super) fn is_known_to_client(headers: &HeaderMap, tag: &str) -> bool {
+pub(super) fn matches_client_tag(headers: &HeaderMap, tag: &str) -> bool {
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|known| known.trim() == "*" || opaque(known) == opaque(tag))
@@ -75,11 +75,11 @@ mod tests {
     #[test]
     fn tags_are_compared_weakly() {
         let mut headers = HeaderMap::new();
-        assert!(!is_known_to_client(&headers, "\"a\""));
+        assert!(!matches_client_tag(&headers, "\"a\""));
         headers.append(IF_NONE_MATCH, HeaderValue::from_static("\"b\", W/\"a\""));
-        assert!(is_known_to_client(&headers, "\"a\"") && is_known_to_client(&headers, "W/\"b\""));
-        assert!(!is_known_to_client(&headers, "\"c\""));
+        assert!(matches_client_tag(&headers, "\"a\"") && matches_client_tag(&headers, "W/\"b\""));
+        assert!(!matches_client_tag(&headers, "\"c\""));
         headers.append(IF_NONE_MATCH, HeaderValue::from_static("*"));
-        assert!(is_known_to_client(&headers, "\"c\""));
+        assert!(matches_client_tag(&headers, "\"c\""));
     }
 }

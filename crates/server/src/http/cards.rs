@@ -11,10 +11,10 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::digest::Digest;
-use clresolve_resolver::resolve::Question;
+use clresolve_resolver::resolve::NameQuestion;
 
-use super::caching::{Lease, is_known_to_client, not_modified};
-use super::client_limits::Client;
+use super::caching::{ResponseLifetime, matches_client_tag, not_modified};
+use super::client_limits::ClientIdentity;
 use super::log::LogEntry;
 use super::path::segment;
 use super::problem;
@@ -23,24 +23,24 @@ use super::state::AppState;
 /// Defined in RFC 9530.
 pub(super) const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
-pub(super) async fn one(
+pub(super) async fn serve_card(
     State(state): State<Arc<AppState>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientIdentity>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let answered = match state.admission.ask(client, Question::new(segment(&uri, 0))).await {
+    let answered = match state.admission.ask(client, NameQuestion::new(segment(&uri, 0))).await {
         Ok(answered) => answered,
-        Err(refusal) => return problem::refused(refusal, None),
+        Err(refusal) => return problem::refusal_response(refusal, None),
     };
     let verdict = answered.resolution.verdict();
     // The card was hashed when it was judged, off the worker threads, which also serve the gate.
     let digest = verdict.identity.as_ref().and_then(|agent| agent.card.sha256.parse::<Digest>().ok());
     let Some((card, digest)) = answered.resolution.card().cloned().zip(digest) else {
-        return problem::not_trusted(verdict);
+        return problem::not_trusted_response(verdict);
     };
     let tag = format!("\"{}\"", digest.hex());
-    let mut response = if is_known_to_client(&headers, &tag) {
+    let mut response = if matches_client_tag(&headers, &tag) {
         not_modified()
     } else {
         let mut response = Response::new(Body::from(card));
@@ -49,9 +49,13 @@ pub(super) async fn one(
         insert(headers, REPR_DIGEST, &format!("sha-256=:{}:", STANDARD.encode(digest.as_bytes())));
         response
     };
-    Lease::of(&verdict.freshness).declare(response.headers_mut(), answered.cache_use, state.resolver.now());
+    ResponseLifetime::from_freshness(&verdict.freshness).set_cache_headers(
+        response.headers_mut(),
+        answered.cache_use,
+        state.resolver.now(),
+    );
     insert(response.headers_mut(), ETAG, &tag);
-    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+    response.extensions_mut().insert(LogEntry::from_verdict(verdict));
     response
 }
 

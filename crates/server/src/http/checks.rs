@@ -7,69 +7,70 @@ use std::sync::Arc;
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
-use clresolve_core::text::inert_json;
-use clresolve_payment::check::{CheckAnswer, CheckRequest};
+use clresolve_core::text::escape_unsafe_json;
+use clresolve_payment::check::{SellerCheckDocument, SellerCheckRequest};
 use clresolve_payment::request::MAX_REQUEST_BYTES;
 
-use super::admission::keeping;
-use super::body::{self, RequestError};
-use super::client_limits::{Client, HeldSlots};
-use super::in_force::InForce;
+use super::admission::hold_while;
+use super::body::{self, RequestBodyError};
+use super::client_limits::{ClientIdentity, SlotReservation};
+use super::in_force::CurrentService;
 use super::log::LogEntry;
-use super::receipts::{JSON, private};
+use super::receipts::{JSON, private_response};
 use super::state::AppState;
 
 /// `POST /v1/checks`
-pub(super) async fn check(
+pub(super) async fn check_payment(
     State(state): State<Arc<AppState>>,
-    Extension(in_force): Extension<Arc<InForce>>,
-    Extension(client): Extension<Client>,
+    Extension(in_force): Extension<Arc<CurrentService>>,
+    Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answered(&state, &in_force, client, request).await.unwrap_or_else(RequestError::into_response)
+    answer_check(&state, &in_force, client, request).await.unwrap_or_else(RequestBodyError::into_response)
 }
 
-async fn answered(
+async fn answer_check(
     state: &Arc<AppState>,
-    in_force: &Arc<InForce>,
-    client: Client,
+    in_force: &Arc<CurrentService>,
+    client: ClientIdentity,
     request: Request,
-) -> Result<Response, RequestError> {
-    let (question, slot) = body::question(request, state, client, MAX_REQUEST_BYTES, read).await?;
+) -> Result<Response, RequestBodyError> {
+    let (question, slot) = body::read_question(request, state, client, MAX_REQUEST_BYTES, parse_check_request).await?;
     let slot = Arc::new(slot);
     let check = match checked(state, in_force, client, &question, &slot).await? {
         Ok(check) => check,
         Err(latest) => {
             let resolver = latest.resolver.clone();
-            let work = async move { resolver.check(&question).await };
-            latest.admission.admitted(client, keeping(slot, work)).await?
+            let work = async move { resolver.check_seller(&question).await };
+            latest.admission.run_admitted(client, hold_while(slot, work)).await?
         }
     };
-    let body = inert_json(&serde_json::to_string(&check).expect("a check has a JSON form: its keys are strings"));
-    Ok(private(body, JSON, LogEntry::of_check(&check)))
+    let body =
+        escape_unsafe_json(&serde_json::to_string(&check).expect("a check has a JSON form: its keys are strings"));
+    Ok(private_response(body, JSON, LogEntry::from_check(&check)))
 }
 
-fn read(bytes: &[u8]) -> Result<CheckRequest, String> {
-    CheckRequest::from_json(bytes).map_err(|error| error.to_string())
+fn parse_check_request(bytes: &[u8]) -> Result<SellerCheckRequest, String> {
+    SellerCheckRequest::from_json(bytes).map_err(|error| error.to_string())
 }
 
 /// Checks a request and stores what was found. Occupies the slot of its document until then. If the configuration was
 /// reloaded during the check, it may now be stricter: discards the result and returns the latest state as the error.
 async fn checked(
     state: &Arc<AppState>,
-    in_force: &Arc<InForce>,
-    client: Client,
-    request: &Arc<CheckRequest>,
-    slot: &Arc<HeldSlots>,
-) -> Result<Result<CheckAnswer, Arc<AppState>>, Refusal> {
+    in_force: &Arc<CurrentService>,
+    client: ClientIdentity,
+    request: &Arc<SellerCheckRequest>,
+    slot: &Arc<SlotReservation>,
+) -> Result<Result<SellerCheckDocument, Arc<AppState>>, Refusal> {
     let (begun, in_force, request) = (Arc::clone(state), Arc::clone(in_force), Arc::clone(request));
     let work = async move {
-        let check = begun.resolver.checked(request).await;
+        let check = begun.resolver.run_seller_check(request).await;
         let latest = in_force.state();
         if !Arc::ptr_eq(&latest, &begun) && !clresolve_core::mutant!("reloads-spare-open-checks") {
             return Err(latest);
         }
-        Ok(begun.resolver.remembered(check).await.reported())
+        Ok(begun.resolver.remember_check(check).await.into_reported_answer())
     };
-    state.admission.admitted(client, keeping(Arc::clone(slot), work)).await
+    state.admission.run_admitted(client, hold_while(Arc::clone(slot), work)).await
 }

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::cpu_share::{ClientPlace, CpuShare, Urgency};
+use clresolve_resolver::cpu_share::{ClientCpuPermit, CpuShare, Urgency};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A client, as the limits and the log identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Client {
+pub(super) enum ClientIdentity {
     /// An IPv4 address, or the first 64 bits of an IPv6 address, which one customer controls. All loopback addresses
     /// count as `127.0.0.1`, since each local process may use any of them.
     Address(IpAddr),
@@ -23,19 +23,19 @@ pub(super) enum Client {
     Pages,
     /// Web pages whose requests a proxy checks at the gate. These can start resolutions.
     PagesAtGate,
-    /// Requests at the gate from this machine to a public host name: of a proxy that passes on its client's `Host`, or of
-    /// a web page that uses DNS rebinding. These can start resolutions.
+    /// Requests at the gate from this machine to a public host name: of a proxy that passes on its client's `Host`, or
+    /// of a web page that uses DNS rebinding. These can start resolutions.
     OtherHostAtGate,
 }
 
-impl Client {
+impl ClientIdentity {
     /// Whether the client may start work that costs more than a cached answer.
     pub(super) fn may_start(self) -> Result<(), Refusal> {
         if self == Self::Pages { Err(Refusal::HostUnexpected) } else { Ok(()) }
     }
 }
 
-impl From<IpAddr> for Client {
+impl From<IpAddr> for ClientIdentity {
     fn from(address: IpAddr) -> Self {
         Self::Address(match address.to_canonical() {
             local if local.is_loopback() => Ipv4Addr::LOCALHOST.into(),
@@ -45,7 +45,7 @@ impl From<IpAddr> for Client {
     }
 }
 
-impl fmt::Display for Client {
+impl fmt::Display for ClientIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(f),
@@ -61,12 +61,12 @@ impl fmt::Display for Client {
 /// on the guarded resource therefore bounds the table too.
 pub(super) struct ClientLimits {
     permits: usize,
-    table: Arc<Mutex<HashMap<Client, Arc<Semaphore>>>>,
+    table: Arc<Mutex<HashMap<ClientIdentity, Arc<Semaphore>>>>,
 }
 
 pub(super) struct ClientPermit {
     _permit: OwnedSemaphorePermit,
-    listed: Listed,
+    listed: ClientTableEntry,
     most: usize,
 }
 
@@ -84,37 +84,37 @@ impl ClientLimits {
     }
 
     /// Returns a permit for `client` if one is left.
-    pub(super) fn take(&self, client: Client) -> Option<ClientPermit> {
-        self.take_many(client, 1)
+    pub(super) fn try_acquire(&self, client: ClientIdentity) -> Option<ClientPermit> {
+        self.try_acquire_many(client, 1)
     }
 
     /// Returns this many permits for `client` if they are left.
-    fn take_many(&self, client: Client, permits: u32) -> Option<ClientPermit> {
+    fn try_acquire_many(&self, client: ClientIdentity, permits: u32) -> Option<ClientPermit> {
         let listed = self.list(client);
         let permit = Arc::clone(&listed.permits).try_acquire_many_owned(permits).ok()?;
         Some(ClientPermit { _permit: permit, listed, most: self.permits_of(client) })
     }
 
     /// Waits until `client` has a permit left and returns it.
-    pub(super) async fn wait(&self, client: Client) -> ClientPermit {
+    pub(super) async fn acquire(&self, client: ClientIdentity) -> ClientPermit {
         let listed = self.list(client);
         let permit = Arc::clone(&listed.permits).acquire_owned().await.expect("the semaphore is never closed");
         ClientPermit { _permit: permit, listed, most: self.permits_of(client) }
     }
 
-    /// How many permits a client may hold. An address can also send requests as pages do, or to other hosts. These have a
-    /// quarter each, so that all of them together leave permits to others.
-    const fn permits_of(&self, client: Client) -> usize {
+    /// How many permits a client may hold. An address can also send requests as pages do, or to other hosts. These have
+    /// a quarter each, so that all of them together leave permits to others.
+    const fn permits_of(&self, client: ClientIdentity) -> usize {
         match client {
-            Client::Address(_) | Client::User(_) | Client::Pages => self.permits,
-            Client::PagesAtGate | Client::OtherHostAtGate => self.permits.div_ceil(4),
+            ClientIdentity::Address(_) | ClientIdentity::User(_) | ClientIdentity::Pages => self.permits,
+            ClientIdentity::PagesAtGate | ClientIdentity::OtherHostAtGate => self.permits.div_ceil(4),
         }
     }
 
-    fn list(&self, client: Client) -> Listed {
+    fn list(&self, client: ClientIdentity) -> ClientTableEntry {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let permits = table.entry(client).or_insert_with(|| Arc::new(Semaphore::new(self.permits_of(client))));
-        Listed { client, permits: Arc::clone(permits), table: Arc::clone(&self.table) }
+        ClientTableEntry { client, permits: Arc::clone(permits), table: Arc::clone(&self.table) }
     }
 }
 
@@ -129,47 +129,47 @@ impl JobSlots {
 }
 
 /// One client's share of the CPU pool's queue.
-pub(super) struct ShareOfClient {
-    pub(super) client: Client,
+pub(super) struct ClientJobShare {
+    pub(super) client: ClientIdentity,
     pub(super) slots: Arc<JobSlots>,
 }
 
 #[async_trait]
-impl CpuShare for ShareOfClient {
-    async fn place(&self, urgency: Urgency) -> ClientPlace {
-        let held = self.slots.0[urgency as usize].wait(self.client).await;
-        ClientPlace::new(held.others(), held)
+impl CpuShare for ClientJobShare {
+    async fn acquire_permit(&self, urgency: Urgency) -> ClientCpuPermit {
+        let held = self.slots.0[urgency as usize].acquire(self.client).await;
+        ClientCpuPermit::new(held.others(), held)
     }
 }
 
 /// Slots shared by all clients, with a limit per client.
-pub(super) struct Slots {
+pub(super) struct SharedSlotPool {
     all: Arc<Semaphore>,
     per_client: ClientLimits,
 }
 
-pub(super) struct HeldSlots {
+pub(super) struct SlotReservation {
     _of_all: OwnedSemaphorePermit,
     _of_client: ClientPermit,
 }
 
-impl Slots {
+impl SharedSlotPool {
     pub(super) fn new(all: usize, per_client: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(all)), per_client: ClientLimits::new(per_client) }
     }
 
     /// Reserves this many slots for `client` if they are free.
-    pub(super) fn take(&self, client: Client, count: u32) -> Result<HeldSlots, Refusal> {
-        let of_client = self.per_client.take_many(client, count).ok_or(Refusal::ClientOverQuota)?;
+    pub(super) fn take(&self, client: ClientIdentity, count: u32) -> Result<SlotReservation, Refusal> {
+        let of_client = self.per_client.try_acquire_many(client, count).ok_or(Refusal::ClientOverQuota)?;
         let of_all = Arc::clone(&self.all).try_acquire_many_owned(count).map_err(|_| Refusal::Overloaded)?;
-        Ok(HeldSlots { _of_all: of_all, _of_client: of_client })
+        Ok(SlotReservation { _of_all: of_all, _of_client: of_client })
     }
 }
 
 /// Limits on the bytes of request bodies in memory, in total and per client, so that clients that send slowly or send
 /// much cost little. A body counts with the length that its head announces, or else with its route's maximum, from its
 /// first byte until it has been judged.
-pub(super) struct BodyLimits(Slots);
+pub(super) struct BodyLimits(SharedSlotPool);
 
 impl BodyLimits {
     /// Bytes per permit. Small questions take one each, and a client has more permits than connections.
@@ -183,11 +183,11 @@ impl BodyLimits {
     const MOST_OF_CLIENT: usize = 512;
 
     pub(super) fn new() -> Self {
-        Self(Slots::new(Self::MOST, Self::MOST_OF_CLIENT))
+        Self(SharedSlotPool::new(Self::MOST, Self::MOST_OF_CLIENT))
     }
 
     /// Reserves slots for a body from `client` of at most this many bytes.
-    pub(super) fn take(&self, client: Client, bytes: usize) -> Result<HeldSlots, Refusal> {
+    pub(super) fn reserve_body(&self, client: ClientIdentity, bytes: usize) -> Result<SlotReservation, Refusal> {
         let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
         let permits = if clresolve_core::mutant!("bodies-without-places") { 0 } else { permits };
         self.0.take(client, permits)
@@ -201,13 +201,13 @@ impl BodyLimits {
 }
 
 /// A client's entry in the table. Dropping the last one of a client removes it from the table.
-struct Listed {
-    client: Client,
+struct ClientTableEntry {
+    client: ClientIdentity,
     permits: Arc<Semaphore>,
-    table: Arc<Mutex<HashMap<Client, Arc<Semaphore>>>>,
+    table: Arc<Mutex<HashMap<ClientIdentity, Arc<Semaphore>>>>,
 }
 
-impl Drop for Listed {
+impl Drop for ClientTableEntry {
     fn drop(&mut self) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         // A permit holds the semaphore too, but is dropped before this. The two remaining references are the table's
@@ -224,8 +224,8 @@ mod tests {
 
     use super::*;
 
-    fn client(text: &str) -> Client {
-        Client::from(text.parse::<IpAddr>().expect("an address"))
+    fn client(text: &str) -> ClientIdentity {
+        ClientIdentity::from(text.parse::<IpAddr>().expect("an address"))
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
     fn bodies_are_bounded_in_all_and_for_each_client() {
         const BYTES: usize = 1 << 20;
         let limits = BodyLimits::new();
-        let of = |number: usize| limits.take(client(&format!("192.0.2.{number}")), BYTES);
+        let of = |number: usize| limits.reserve_body(client(&format!("192.0.2.{number}")), BYTES);
         let of_client = BodyLimits::MOST_OF_CLIENT * BodyLimits::UNIT / BYTES;
         let mut held: Vec<_> = (0..of_client).map(|_| of(1).expect("a permit")).collect();
         assert_eq!(of(1).err(), Some(Refusal::ClientOverQuota));
@@ -266,27 +266,28 @@ mod tests {
     fn address_with_requests_of_pages_leaves_permits_to_others() {
         let (all, of_client) = (32, 16);
         let limits = ClientLimits::new(of_client);
-        let clients = [client("192.0.2.1"), Client::PagesAtGate, Client::OtherHostAtGate];
-        let held: Vec<_> = clients.iter().flat_map(|client| (0..all).map_while(|_| limits.take(*client))).collect();
+        let clients = [client("192.0.2.1"), ClientIdentity::PagesAtGate, ClientIdentity::OtherHostAtGate];
+        let held: Vec<_> =
+            clients.iter().flat_map(|client| (0..all).map_while(|_| limits.try_acquire(*client))).collect();
         assert_eq!(held.len(), 24);
-        assert!(ClientLimits::new(1).take(Client::PagesAtGate).is_some());
+        assert!(ClientLimits::new(1).try_acquire(ClientIdentity::PagesAtGate).is_some());
     }
 
     #[tokio::test]
     async fn a_client_takes_its_own_permits_only_and_is_forgotten_after_the_last() {
         let limits = ClientLimits::new(2);
         let (one, other) = (client("192.0.2.1"), client("192.0.2.2"));
-        let (first, second) = (limits.take(one).expect("a permit"), limits.take(one).expect("a permit"));
-        assert!(limits.take(one).is_none());
+        let (first, second) = (limits.try_acquire(one).expect("a permit"), limits.try_acquire(one).expect("a permit"));
+        assert!(limits.try_acquire(one).is_none());
         assert_eq!((first.others(), second.others()), (1, 1));
-        let others = limits.take(other).expect("a permit of its own");
+        let others = limits.try_acquire(other).expect("a permit of its own");
         assert_eq!(others.others(), 0);
-        let mut waiting = Box::pin(limits.wait(one));
+        let mut waiting = Box::pin(limits.acquire(one));
         assert!(poll!(&mut waiting).is_pending());
         drop(first);
         let third = waiting.await;
-        assert!(limits.take(one).is_none());
-        let mut gave_up = Box::pin(limits.wait(one));
+        assert!(limits.try_acquire(one).is_none());
+        let mut gave_up = Box::pin(limits.acquire(one));
         assert!(poll!(&mut gave_up).is_pending());
         drop((second, third));
         drop(gave_up);

@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
-use clresolve_resolver::config::HttpConfig;
+use clresolve_resolver::config::HttpServerConfig;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,8 +21,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::activity::{Activity, ArrivingBody, Watched, WatchedBody};
-use super::write_timeout::WriteTimeout;
+use super::activity::{ConnectionActivity, TrackedRequestBody, TrackedResponseBody, TrackedStream};
+use super::write_timeout::WriteTimeoutStream;
 
 /// The smallest buffer size that hyper accepts, in bytes.
 const LEAST_BUFFER: usize = 8 * 1024;
@@ -38,7 +38,7 @@ const LINGER_TIME: Duration = Duration::from_secs(2);
 /// denial, unlike a connection that closes silently.
 const HEAD_IS_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-enum End {
+enum ConnectionEnd {
     /// The client closed it, or hyper finished it.
     Finished(hyper::Result<()>),
     /// The client's head was not complete in time.
@@ -56,8 +56,8 @@ enum End {
 /// Returns client errors: the client did not speak HTTP, was too slow, or disconnected.
 pub(super) async fn serve<S, H, F>(
     stream: S,
-    limits: &HttpConfig,
-    activity: &Arc<Activity>,
+    limits: &HttpServerConfig,
+    activity: &Arc<ConnectionActivity>,
     handle: H,
     mut ended: watch::Receiver<bool>,
 ) -> hyper::Result<()>
@@ -68,19 +68,19 @@ where
 {
     let service = service_fn(|request: Request<Incoming>| {
         let activity = Arc::clone(activity);
-        let answered = handle(request.map(|body| Body::new(ArrivingBody::new(body, Arc::clone(&activity)))));
+        let answered = handle(request.map(|body| Body::new(TrackedRequestBody::new(body, Arc::clone(&activity)))));
         Box::pin(async {
             let response = answered.await;
-            Ok::<_, Infallible>(response.map(|body| WatchedBody::new(body, activity)))
+            Ok::<_, Infallible>(response.map(|body| TrackedResponseBody::new(body, activity)))
         })
     });
-    let stream = Watched::new(WriteTimeout::new(stream, limits.read_timeout), Arc::clone(activity));
+    let stream = TrackedStream::new(WriteTimeoutStream::new(stream, limits.read_timeout), Arc::clone(activity));
     let mut connection = builder(limits).serve_connection(TokioIo::new(stream), service);
     let end = {
         let mut told = pin!(async {
             tokio::select! {
-                _ = ended.wait_for(|ended| *ended) => End::Told,
-                () = activity.told_to_make_room() => End::MakesRoom,
+                _ = ended.wait_for(|ended| *ended) => ConnectionEnd::Told,
+                () = activity.wait_for_close_request() => ConnectionEnd::MakesRoom,
             }
         });
         let mut due = pin!(sleep_until(Instant::now()));
@@ -88,12 +88,12 @@ where
         poll_fn(|context| {
             loop {
                 if let Poll::Ready(finished) = connection.poll_without_shutdown(context) {
-                    return Poll::Ready(End::Finished(finished));
+                    return Poll::Ready(ConnectionEnd::Finished(finished));
                 }
                 if let Poll::Ready(end) = told.as_mut().poll(context) {
                     return Poll::Ready(end);
                 }
-                if is_told || !activity.ends_after_answer() {
+                if is_told || !activity.closes_after_response() {
                     break;
                 }
                 is_told = true;
@@ -101,40 +101,40 @@ where
             }
             // The connection's activity changes only while the connection is polled, so the deadline is recomputed
             // after each poll.
-            let Some(head_is_due) = activity.head_is_due(limits.idle_timeout, limits.head_timeout) else {
+            let Some(head_is_due) = activity.head_deadline(limits.idle_timeout, limits.head_timeout) else {
                 return Poll::Pending;
             };
             if due.deadline() != head_is_due {
                 due.as_mut().reset(head_is_due);
             }
-            due.as_mut().poll(context).map(|()| End::HeadIsLate)
+            due.as_mut().poll(context).map(|()| ConnectionEnd::HeadIsLate)
         })
         .await
     };
     let finished = match end {
-        End::Finished(finished) => finished,
-        End::HeadIsLate => {
+        ConnectionEnd::Finished(finished) => finished,
+        ConnectionEnd::HeadIsLate => {
             let mut stream = connection.into_parts().io.into_inner();
             if activity.can_be_refused() && stream.write_all(HEAD_IS_LATE).await.is_ok() {
                 linger_for(stream, activity).await;
             }
             return Ok(());
         }
-        End::MakesRoom => return Ok(()),
-        End::Told => {
+        ConnectionEnd::MakesRoom => return Ok(()),
+        ConnectionEnd::Told => {
             Pin::new(&mut connection).graceful_shutdown();
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
     };
     // A connection that makes room does not linger: a client that pipelined requests may lose its last response.
-    if !activity.ends_after_answer() && finished.as_ref().err().is_none_or(hyper::Error::is_parse) {
+    if !activity.closes_after_response() && finished.as_ref().err().is_none_or(hyper::Error::is_parse) {
         linger_for(connection.into_parts().io.into_inner(), activity).await;
     }
     finished
 }
 
 /// hyper's settings. hyper's own head timer starts when the last response ended, so [`serve`] implements one instead.
-fn builder(limits: &HttpConfig) -> http1::Builder {
+fn builder(limits: &HttpServerConfig) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.header_read_timeout(None)
         .max_headers(limits.headers)
@@ -146,10 +146,10 @@ fn builder(limits: &HttpConfig) -> http1::Builder {
 }
 
 /// Lingers for a client whose response is written, until the connection has to make room.
-async fn linger_for(stream: impl AsyncRead + AsyncWrite + Unpin, activity: &Activity) {
+async fn linger_for(stream: impl AsyncRead + AsyncWrite + Unpin, activity: &ConnectionActivity) {
     tokio::select! {
         () = linger(stream, LINGER_TIME) => {}
-        () = activity.told_to_make_room(), if !clresolve_core::mutant!("lingering-connections-stay") => {}
+        () = activity.wait_for_close_request(), if !clresolve_core::mutant!("lingering-connections-stay") => {}
     }
 }
 

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use clresolve_resolver::config::HttpConfig;
+use clresolve_resolver::config::HttpServerConfig;
 use clresolve_resolver::telemetry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::activity::Activity;
-use super::client_limits::{Client, ClientLimits, ClientPermit};
+use super::activity::ConnectionActivity;
+use super::client_limits::{ClientIdentity, ClientLimits, ClientPermit};
 
 /// How long a newcomer waits before it looks again for a connection to evict. In the meantime a connection that was
 /// asked to close may have ended, or a busy one may have become idle.
@@ -21,26 +21,26 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 pub(super) struct ConnectionSet {
     slots: Arc<Semaphore>,
     per_client: ClientLimits,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenConnections>>,
 }
 
 /// A connection in the set. Dropping this removes it from the set.
-pub(super) struct Member {
-    pub(super) activity: Arc<Activity>,
+pub(super) struct ConnectionSetMember {
+    pub(super) activity: Arc<ConnectionActivity>,
     number: u64,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenConnections>>,
     _slot: OwnedSemaphorePermit,
     _of_client: ClientPermit,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
-    members: HashMap<u64, (Client, Arc<Activity>)>,
+    members: HashMap<u64, (ClientIdentity, Arc<ConnectionActivity>)>,
 }
 
 impl ConnectionSet {
-    pub(super) fn new(limits: &HttpConfig) -> Self {
+    pub(super) fn new(limits: &HttpServerConfig) -> Self {
         Self {
             slots: Arc::new(Semaphore::new(limits.connections)),
             per_client: ClientLimits::new(limits.connections_per_client),
@@ -49,15 +49,15 @@ impl ConnectionSet {
     }
 
     /// Adds a connection of `client` once there is room for it. Returns `None` if the client has reached its limit.
-    pub(super) async fn take_in(&self, client: Client) -> Option<Member> {
-        let of_client = self.per_client.take(client)?;
+    pub(super) async fn take_in(&self, client: ClientIdentity) -> Option<ConnectionSetMember> {
+        let of_client = self.per_client.try_acquire(client)?;
         let slot = self.slot().await;
-        let activity = Arc::new(Activity::new());
+        let activity = Arc::new(ConnectionActivity::new());
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let number = open.next;
         open.next += 1;
         open.members.insert(number, (client, Arc::clone(&activity)));
-        Some(Member { activity, number, open: Arc::clone(&self.open), _slot: slot, _of_client: of_client })
+        Some(ConnectionSetMember { activity, number, open: Arc::clone(&self.open), _slot: slot, _of_client: of_client })
     }
 
     async fn slot(&self) -> OwnedSemaphorePermit {
@@ -65,7 +65,7 @@ impl ConnectionSet {
             if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
                 return slot;
             }
-            self.open.lock().unwrap_or_else(PoisonError::into_inner).make_room();
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).evict_connection();
             if let Ok(slot) = timeout(LOOK_AGAIN, Arc::clone(&self.slots).acquire_owned()).await {
                 return slot.expect("the slots are never closed");
             }
@@ -73,36 +73,36 @@ impl ConnectionSet {
     }
 }
 
-impl Open {
+impl OpenConnections {
     /// Asks one connection to close.
     ///
     /// Connections that wait for their client are evicted first, and among them those that are not spared. Within that
     /// group the client with the most connections loses the one that has waited longest. If no connection is waiting,
     /// the one of the client with the most connections whose request started last closes after its response. Otherwise
     /// clients that pipeline requests back to back could occupy all connections.
-    fn make_room(&self) {
-        let mut sizes: HashMap<Client, usize> = HashMap::new();
+    fn evict_connection(&self) {
+        let mut sizes: HashMap<ClientIdentity, usize> = HashMap::new();
         for (client, _) in self.members.values() {
             *sizes.entry(*client).or_default() += 1;
         }
-        let fit = |(client, activity): &(Client, Arc<Activity>)| {
-            let waiting = activity.waiting()?;
+        let fit = |(client, activity): &(ClientIdentity, Arc<ConnectionActivity>)| {
+            let waiting = activity.eviction_rank()?;
             let size = sizes.get(client).copied().filter(|_| !clresolve_core::mutant!("large-clients-are-spared"));
             Some(((waiting.is_spared, Reverse(size), waiting.since), Arc::clone(activity)))
         };
         let waiting = self.members.values().filter_map(fit).min_by_key(|(order, _)| *order).map(|(_, first)| first);
-        let in_work = |(client, activity): &(Client, Arc<Activity>)| {
-            Some(((sizes.get(client).copied(), activity.in_work()?), Arc::clone(activity)))
+        let in_work = |(client, activity): &(ClientIdentity, Arc<ConnectionActivity>)| {
+            Some(((sizes.get(client).copied(), activity.in_progress_since()?), Arc::clone(activity)))
         };
         let busy = || self.members.values().filter_map(in_work).max_by_key(|(order, _)| *order).map(|(_, last)| last);
         if let Some(chosen) = waiting.or_else(|| busy().filter(|_| !clresolve_core::mutant!("busy-connections-stay"))) {
-            chosen.make_room();
-            telemetry::connection_made_room();
+            chosen.request_close();
+            telemetry::count_displaced_connection();
         }
     }
 }
 
-impl Drop for Member {
+impl Drop for ConnectionSetMember {
     fn drop(&mut self) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).members.remove(&self.number);
     }
@@ -114,31 +114,31 @@ mod tests {
 
     use super::*;
 
-    fn client(last: u8) -> Client {
-        Client::Address(std::net::Ipv4Addr::new(192, 0, 2, last).into())
+    fn client(last: u8) -> ClientIdentity {
+        ClientIdentity::Address(std::net::Ipv4Addr::new(192, 0, 2, last).into())
     }
 
     fn set(connections: usize, per_client: usize) -> ConnectionSet {
-        let mut limits = HttpConfig::default();
+        let mut limits = HttpServerConfig::default();
         (limits.connections, limits.connections_per_client) = (connections, per_client);
         ConnectionSet::new(&limits)
     }
 
-    async fn member(set: &ConnectionSet, of: u8) -> Member {
+    async fn member(set: &ConnectionSet, of: u8) -> ConnectionSetMember {
         set.take_in(client(of)).await.expect("the client may have more")
     }
 
     /// Returns the index of the member that is asked to close.
-    fn told<const N: usize>(set: &ConnectionSet, members: [&Member; N]) -> Option<usize> {
-        set.open.lock().expect("no panic").make_room();
+    fn told<const N: usize>(set: &ConnectionSet, members: [&ConnectionSetMember; N]) -> Option<usize> {
+        set.open.lock().expect("no panic").evict_connection();
         members.iter().position(|member| is_told(member))
     }
 
     /// Whether the member was asked to close, at once or after the response in progress.
-    fn is_told(member: &Member) -> bool {
-        let was_told = member.activity.ends_after_answer();
-        let at_once = member.activity.told_to_make_room().now_or_never().is_some();
-        at_once || member.activity.ends_after_answer() != was_told
+    fn is_told(member: &ConnectionSetMember) -> bool {
+        let was_told = member.activity.closes_after_response();
+        let at_once = member.activity.wait_for_close_request().now_or_never().is_some();
+        at_once || member.activity.closes_after_response() != was_told
     }
 
     #[tokio::test]
@@ -146,7 +146,7 @@ mod tests {
         let set = set(5, 4);
         let small = member(&set, 1).await;
         let [gate, first, second] = [member(&set, 2).await, member(&set, 2).await, member(&set, 2).await];
-        gate.activity.request_begins(true);
+        gate.activity.begin_request(true);
         assert_eq!(told(&set, [&small, &gate, &first, &second]), Some(2), "the gate's is in work");
         assert_eq!(told(&set, [&small, &gate, &first, &second]), Some(3), "none is told twice");
         assert_eq!(told(&set, [&small, &gate, &first, &second]), Some(0));
@@ -160,11 +160,11 @@ mod tests {
         let [gate, small] = [member(&set, 1).await, member(&set, 2).await];
         let other_gate = member(&set, 1).await;
         for asked in [&gate, &other_gate] {
-            asked.activity.request_begins(true);
-            asked.activity.request_ends();
+            asked.activity.begin_request(true);
+            asked.activity.end_request();
         }
-        small.activity.request_begins(false);
-        small.activity.request_ends();
+        small.activity.begin_request(false);
+        small.activity.end_request();
         let members = [&gate, &small, &other_gate];
         assert_eq!([told(&set, members), told(&set, members)], [Some(1), Some(0)]);
     }
@@ -175,8 +175,8 @@ mod tests {
         let set = set(3, 3);
         let [held, other, newcomer] = [member(&set, 1).await, member(&set, 1).await, member(&set, 2).await];
         for idle in [&held, &other] {
-            idle.activity.request_begins(true);
-            idle.activity.request_ends();
+            idle.activity.begin_request(true);
+            idle.activity.end_request();
         }
         assert_eq!(told(&set, [&held, &other, &newcomer]), Some(0));
     }
@@ -186,7 +186,7 @@ mod tests {
         let set = set(2, 1);
         let [one, other] = [member(&set, 1).await, member(&set, 2).await];
         assert!(set.take_in(client(1)).await.is_none());
-        assert_eq!([&one, &other].map(|held| held.activity.waiting().is_some()), [true, true]);
+        assert_eq!([&one, &other].map(|held| held.activity.eviction_rank().is_some()), [true, true]);
         assert!(set.take_in(client(3)).now_or_never().is_none(), "nobody has made room yet");
         assert!(is_told(&one));
         drop(one);

@@ -1,5 +1,5 @@
 //! Which web pages may read responses (CORS): those of the configured origins, and none by default. Requests from other
-//! pages are attributed to a separate [client](Client).
+//! pages are attributed to a separate [client](ClientIdentity).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,7 +24,7 @@ use url::Url;
 use super::api_kind::ApiKind;
 use super::caching::CACHE_STATUS;
 use super::cards::REPR_DIGEST;
-use super::client_limits::Client;
+use super::client_limits::ClientIdentity;
 use super::events::LAST_EVENT_ID;
 
 const REMEMBERED: Duration = Duration::from_secs(600);
@@ -39,22 +39,22 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const TOOLS: &str = "/mcp";
 
-pub(super) struct PagePermissions {
-    report: Option<Permission>,
-    tools: Option<Permission>,
+pub(super) struct CrossOriginPolicy {
+    report: Option<OriginPermission>,
+    tools: Option<OriginPermission>,
     /// Configured host names, in lower case: those of permitted pages and of the MCP endpoint.
     hosts: Box<[String]>,
 }
 
 /// The permissions of some origins.
 #[derive(Clone)]
-struct Permission {
+struct OriginPermission {
     /// The origins as browsers serialize them, or [`ANY_ORIGIN`].
     origins: Arc<[String]>,
     cors: CorsLayer,
 }
 
-impl Permission {
+impl OriginPermission {
     fn includes(&self, origin: &HeaderValue) -> bool {
         self.includes_all() || self.origins.iter().any(|permitted| permitted.as_bytes() == origin.as_bytes())
     }
@@ -64,19 +64,19 @@ impl Permission {
     }
 }
 
-impl PagePermissions {
+impl CrossOriginPolicy {
     pub(super) fn new(report: &CorsConfig, tools: &McpConfig) -> Self {
         let pages = report.origins.iter().chain(&tools.origins).filter_map(|origin| Url::parse(origin).ok());
         let pages = pages.filter_map(|page| page.host_str().map(str::to_owned));
         let tools_hosts = tools.hosts.iter().filter_map(|host| host.parse::<Authority>().ok());
         let hosts = pages.chain(tools_hosts.map(|host| host.host().to_ascii_lowercase())).collect();
-        Self { report: of_report(report), tools: of_tools(tools), hosts }
+        Self { report: report_permission(report), tools: tools_permission(tools), hosts }
     }
 
     /// Calls `answer` and lets permitted pages read the response, including an error. Preflights are answered here,
     /// regardless of load, since the response depends only on the configuration. The gate is excluded because a
     /// preflight response is a 200.
-    pub(super) async fn around<F>(
+    pub(super) async fn answer_with_cors<F>(
         &self,
         api: ApiKind,
         request: Request<Body>,
@@ -85,8 +85,8 @@ impl PagePermissions {
     where
         F: Future<Output = Response>,
     {
-        let permission = if is_gate(api) { None } else { self.of(request.uri().path()) };
-        let Some(Permission { cors, .. }) = permission.filter(|_| !asks_for_methods(&request)) else {
+        let permission = if is_gate(api) { None } else { self.permission_for_path(request.uri().path()) };
+        let Some(OriginPermission { cors, .. }) = permission.filter(|_| !is_plain_options(&request)) else {
             return answer(request).await;
         };
         let mut answer = Some(answer);
@@ -99,12 +99,17 @@ impl PagePermissions {
 
     /// The client that a request is attributed to: `connected`, unless a browser may have sent the request for a page
     /// of another site.
-    pub(super) fn client(&self, api: ApiKind, connected: Client, request: &Request<Body>) -> Client {
+    pub(super) fn attribute_client(
+        &self,
+        api: ApiKind,
+        connected: ClientIdentity,
+        request: &Request<Body>,
+    ) -> ClientIdentity {
         match (self.is_of_another_site(request), self.may_be_rebound(connected, request)) {
             (false, false) => connected,
-            _ if !is_gate(api) => Client::Pages,
-            (true, _) => Client::PagesAtGate,
-            (false, true) => Client::OtherHostAtGate,
+            _ if !is_gate(api) => ClientIdentity::Pages,
+            (true, _) => ClientIdentity::PagesAtGate,
+            (false, true) => ClientIdentity::OtherHostAtGate,
         }
     }
 
@@ -112,7 +117,7 @@ impl PagePermissions {
     /// browser sends `Origin`, that decides. Otherwise `Sec-Fetch-Site` does.
     fn is_of_another_site(&self, request: &Request<Body>) -> bool {
         let headers = request.headers();
-        let permission = self.of(request.uri().path());
+        let permission = self.permission_for_path(request.uri().path());
         let is_permitted = |origin: &HeaderValue| permission.is_some_and(|permission| permission.includes(origin));
         let origins = || headers.get_all(ORIGIN).iter();
         if headers.contains_key(ORIGIN) && origins().all(is_permitted) {
@@ -124,23 +129,24 @@ impl PagePermissions {
     }
 
     /// Whether a page may have pointed its own host name at this machine (DNS rebinding). The browser treats such a
-    /// request as same-origin: it sends no `Origin`, and over plain HTTP no `Sec-Fetch-Site`. A public host name contains
-    /// a dot.
-    fn may_be_rebound(&self, connected: Client, request: &Request<Body>) -> bool {
-        let is_local = connected == Client::from(IpAddr::from(Ipv4Addr::LOCALHOST));
+    /// request as same-origin: it sends no `Origin`, and over plain HTTP no `Sec-Fetch-Site`. A public host name
+    /// contains a dot.
+    fn may_be_rebound(&self, connected: ClientIdentity, request: &Request<Body>) -> bool {
+        let is_local = connected == ClientIdentity::from(IpAddr::from(Ipv4Addr::LOCALHOST));
         let is_of_browser = request.headers().contains_key(SEC_FETCH_SITE);
-        let permits_all = self.of(request.uri().path()).is_some_and(Permission::includes_all);
+        let permits_all = self.permission_for_path(request.uri().path()).is_some_and(OriginPermission::includes_all);
         if !is_local || is_of_browser || permits_all {
             return false;
         }
-        let host = addressed(request).filter(|host| host.contains('.')).and_then(|host| host.parse::<Authority>().ok());
+        let host =
+            addressed_host(request).filter(|host| host.contains('.')).and_then(|host| host.parse::<Authority>().ok());
         let Some(host) = host else { return false };
         let host = host.host().trim_end_matches('.').to_ascii_lowercase();
         let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();
         host.contains('.') && !is_address && !host.ends_with(".localhost") && !self.hosts.contains(&host)
     }
 
-    fn of(&self, path: &str) -> Option<&Permission> {
+    fn permission_for_path(&self, path: &str) -> Option<&OriginPermission> {
         if path.strip_suffix('/').unwrap_or(path) == TOOLS { self.tools.as_ref() } else { self.report.as_ref() }
     }
 }
@@ -150,7 +156,7 @@ const fn is_gate(api: ApiKind) -> bool {
 }
 
 /// The host and port that the request addresses.
-fn addressed(request: &Request<Body>) -> Option<&str> {
+fn addressed_host(request: &Request<Body>) -> Option<&str> {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     request.uri().authority().map(|authority| authority.as_str()).or(host)
 }
@@ -158,7 +164,7 @@ fn addressed(request: &Request<Body>) -> Option<&str> {
 /// Whether the origin is the host that the request addresses.
 fn is_own(origin: &HeaderValue, request: &Request<Body>) -> bool {
     let (Some(host), Some((scheme, own))) =
-        (addressed(request), origin.to_str().ok().and_then(|origin| origin.split_once("://")))
+        (addressed_host(request), origin.to_str().ok().and_then(|origin| origin.split_once("://")))
     else {
         return false;
     };
@@ -172,12 +178,12 @@ fn is_own(origin: &HeaderValue, request: &Request<Body>) -> bool {
 }
 
 /// Whether this is an `OPTIONS` request but no preflight. The CORS library would answer it too, and without `Allow`.
-fn asks_for_methods(request: &Request<Body>) -> bool {
+fn is_plain_options(request: &Request<Body>) -> bool {
     request.method() == Method::OPTIONS && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// Pages of the configured origins may use the report API.
-fn of_report(config: &CorsConfig) -> Option<Permission> {
+fn report_permission(config: &CorsConfig) -> Option<OriginPermission> {
     if config.origins.is_empty() {
         return None;
     }
@@ -192,12 +198,12 @@ fn of_report(config: &CorsConfig) -> Option<Permission> {
         .allow_headers(SENT)
         .expose_headers(READ)
         .max_age(REMEMBERED);
-    Some(Permission { origins: config.origins.as_slice().into(), cors })
+    Some(OriginPermission { origins: config.origins.as_slice().into(), cors })
 }
 
 /// Pages of the origins in `[mcp]` may use the MCP endpoint. Its clients send protocol headers, which are checked
 /// there.
-fn of_tools(config: &McpConfig) -> Option<Permission> {
+fn tools_permission(config: &McpConfig) -> Option<OriginPermission> {
     if config.origins.is_empty() {
         return None;
     }
@@ -209,7 +215,7 @@ fn of_tools(config: &McpConfig) -> Option<Permission> {
         .allow_methods([Method::POST])
         .allow_headers(AllowHeaders::mirror_request())
         .max_age(REMEMBERED);
-    Some(Permission { origins, cors })
+    Some(OriginPermission { origins, cors })
 }
 
 fn list(origins: &[String]) -> AllowOrigin {
@@ -220,23 +226,23 @@ fn list(origins: &[String]) -> AllowOrigin {
 mod tests {
     use super::*;
 
-    const CONNECTED: Client = Client::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
+    const CONNECTED: ClientIdentity = ClientIdentity::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
 
     /// The client of a request for `127.0.0.1:8402` with these headers. The daemon permits one page for the report API
     /// and one for the MCP endpoint.
-    fn client_of(path: &str, headers: &[(&str, &str)]) -> Client {
+    fn client_of(path: &str, headers: &[(&str, &str)]) -> ClientIdentity {
         let mut config = clresolve_resolver::config::Config::default();
         config.cors.origins = vec!["https://app.example".to_owned()];
         config.mcp.origins = vec!["https://tools.example:443".to_owned()];
         config.mcp.hosts = vec!["agents.example".to_owned()];
-        let pages = PagePermissions::new(&config.cors, &config.mcp);
+        let pages = CrossOriginPolicy::new(&config.cors, &config.mcp);
         let mut request = Request::get(path);
         let host = ("host", "127.0.0.1:8402");
         let host = (!headers.iter().any(|(name, _)| *name == "host")).then_some(&host);
         for (name, value) in host.into_iter().chain(headers) {
             request = request.header(*name, *value);
         }
-        pages.client(ApiKind::of(path), CONNECTED, &request.body(Body::empty()).expect("a request"))
+        pages.attribute_client(ApiKind::from_path(path), CONNECTED, &request.body(Body::empty()).expect("a request"))
     }
 
     #[test]
@@ -258,12 +264,12 @@ mod tests {
             &[("origin", "127.0.0.1:8402")],
             &[("origin", "app://127.0.0.1:8402")],
         ] {
-            assert_eq!(client_of("/v1/verdicts/a.eth", headers), Client::Pages, "{headers:?}");
-            assert_eq!(client_of("/mcp", headers), Client::Pages, "{headers:?}");
-            assert_eq!(client_of("/v1/gate/a.eth", headers), Client::PagesAtGate, "{headers:?}");
+            assert_eq!(client_of("/v1/verdicts/a.eth", headers), ClientIdentity::Pages, "{headers:?}");
+            assert_eq!(client_of("/mcp", headers), ClientIdentity::Pages, "{headers:?}");
+            assert_eq!(client_of("/v1/gate/a.eth", headers), ClientIdentity::PagesAtGate, "{headers:?}");
         }
-        assert_eq!(client_of("/mcp", &[("origin", "https://app.example")]), Client::Pages);
-        assert_eq!(client_of("/", &[("origin", "https://tools.example")]), Client::Pages);
+        assert_eq!(client_of("/mcp", &[("origin", "https://app.example")]), ClientIdentity::Pages);
+        assert_eq!(client_of("/", &[("origin", "https://tools.example")]), ClientIdentity::Pages);
     }
 
     #[test]
@@ -272,11 +278,11 @@ mod tests {
             ["evil.example", "evil.example:8402", "EVIL.example.", "127.0.0.1.evil.example", "localhost.evil.example"]
         {
             let headers = [("host", host)];
-            assert_eq!(client_of("/v1/verdicts/a.eth", &headers), Client::Pages, "{host}");
-            assert_eq!(client_of("/mcp", &headers), Client::Pages, "{host}");
-            assert_eq!(client_of("/v1/gate/a.eth", &headers), Client::OtherHostAtGate, "{host}");
+            assert_eq!(client_of("/v1/verdicts/a.eth", &headers), ClientIdentity::Pages, "{host}");
+            assert_eq!(client_of("/mcp", &headers), ClientIdentity::Pages, "{host}");
+            assert_eq!(client_of("/v1/gate/a.eth", &headers), ClientIdentity::OtherHostAtGate, "{host}");
             let with_origin = [("host", host), ("origin", &format!("http://{host}"))];
-            assert_eq!(client_of("/v1/verdicts/a.eth", &with_origin), Client::Pages, "{host}");
+            assert_eq!(client_of("/v1/verdicts/a.eth", &with_origin), ClientIdentity::Pages, "{host}");
         }
         let own = [
             "localhost:8402",
@@ -292,10 +298,10 @@ mod tests {
         }
         let behind_tls = [("host", "clresolve.example"), ("sec-fetch-site", "same-origin")];
         assert_eq!(client_of("/v1/verdicts/a.eth", &behind_tls), CONNECTED);
-        let elsewhere = Client::Address(IpAddr::from([192, 0, 2, 1]));
-        let pages = PagePermissions::new(&CorsConfig::default(), &McpConfig::default());
+        let elsewhere = ClientIdentity::Address(IpAddr::from([192, 0, 2, 1]));
+        let pages = CrossOriginPolicy::new(&CorsConfig::default(), &McpConfig::default());
         let request = Request::get("/").header(HOST, "clresolve.example").body(Body::empty()).expect("a request");
-        assert_eq!(pages.client(ApiKind::of("/"), elsewhere, &request), elsewhere);
+        assert_eq!(pages.attribute_client(ApiKind::from_path("/"), elsewhere, &request), elsewhere);
     }
 
     #[test]

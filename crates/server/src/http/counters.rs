@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::response::Response;
-use clresolve_resolver::telemetry::{self, Exposition};
+use clresolve_resolver::telemetry::{self, PrometheusExposition};
 use metrics::{Counter, Histogram};
 
 use super::api_kind::ApiKind;
@@ -43,21 +43,21 @@ const NO_ROUTE: &str = "none";
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// Handles of the request counters. They are looked up once, since a lookup costs more than an increment.
-pub(super) struct Counters {
+pub(super) struct RequestCounters {
     requests: Vec<[Counter; CLASSES.len()]>,
     times: Vec<Histogram>,
     allowed: Counter,
-    pub(super) exposition: Option<Exposition>,
+    pub(super) exposition: Option<PrometheusExposition>,
 }
 
-impl Counters {
+impl RequestCounters {
     /// Registers the counters with the recorder of the process: this crate's, unless the program has installed another.
     pub(super) fn new() -> Self {
         let exposition = telemetry::exposition();
         let names = || ROUTES.iter().map(|(_, name)| *name).chain([NO_ROUTE]);
-        let requests = names().map(|route| CLASSES.map(|class| telemetry::requests(route, class))).collect();
-        let times = names().map(telemetry::request_times).collect();
-        Self { requests, times, allowed: telemetry::gate_decisions("allow"), exposition }
+        let requests = names().map(|route| CLASSES.map(|class| telemetry::request_counter(route, class))).collect();
+        let times = names().map(telemetry::request_time_histogram).collect();
+        Self { requests, times, allowed: telemetry::gate_decision_counter("allow"), exposition }
     }
 
     /// Counts a response and the time it took to produce.
@@ -69,13 +69,13 @@ impl Counters {
         let entry = response.extensions().get::<LogEntry>();
         if matches!(api, ApiKind::Health | ApiKind::Report) {
             if let Some(refusal) = entry.and_then(LogEntry::refusal) {
-                telemetry::refused(refusal);
+                telemetry::count_refusal(refusal);
             }
             return;
         }
         match entry.and_then(LogEntry::code) {
             _ if response.status().is_success() => self.allowed.increment(1),
-            Some(code) => telemetry::gate_decisions(code).increment(1),
+            Some(code) => telemetry::gate_decision_counter(code).increment(1),
             None => {}
         }
     }

@@ -14,129 +14,147 @@ use bytes::Bytes;
 use clresolve_bundle::signed::MEDIA_TYPE;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
-use clresolve_core::text::inert_json;
+use clresolve_core::text::escape_unsafe_json;
 use clresolve_payment::request::MAX_REQUEST_BYTES;
-use clresolve_payment::{Decision, DecisionRequest};
-use clresolve_resolver::resolve::{DecisionEvent, Question};
+use clresolve_payment::{PaymentDecision, PaymentDecisionRequest};
+use clresolve_resolver::resolve::{DecisionLogEvent, NameQuestion};
 use clresolve_resolver::sign;
 use clresolve_verdict::trust::Resolution;
 
-use super::admission::{keeping, to_its_end};
-use super::body::{self, RequestError};
-use super::client_limits::Client;
-use super::in_force::InForce;
-use super::negotiate::Form;
-use super::recent_decisions::{QuestionKey, Recent};
+use super::admission::{hold_while, run_to_completion};
+use super::body::{self, RequestBodyError};
+use super::client_limits::ClientIdentity;
+use super::in_force::CurrentService;
+use super::negotiate::NegotiatedForm;
+use super::recent_decisions::{DecisionQuestionKey, RecentDecision};
 use super::state::AppState;
 use super::{problem, receipts};
 
 /// `POST /v1/decisions`
 pub(super) async fn decide(
     State(state): State<Arc<AppState>>,
-    Extension(in_force): Extension<Arc<InForce>>,
-    Extension(client): Extension<Client>,
+    Extension(in_force): Extension<Arc<CurrentService>>,
+    Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answered(&state, &in_force, client, request, Moment::BeforeSigning)
+    answer_decision(&state, &in_force, client, request, DecisionStage::BeforeSigning)
         .await
-        .unwrap_or_else(RequestError::into_response)
+        .unwrap_or_else(RequestBodyError::into_response)
 }
 
 /// `POST /v1/decisions/signed`
-pub(super) async fn signed(
+pub(super) async fn decide_signed(
     State(state): State<Arc<AppState>>,
-    Extension(in_force): Extension<Arc<InForce>>,
-    Extension(client): Extension<Client>,
+    Extension(in_force): Extension<Arc<CurrentService>>,
+    Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answered(&state, &in_force, client, request, Moment::BeforeSending)
+    answer_decision(&state, &in_force, client, request, DecisionStage::BeforeSending)
         .await
-        .unwrap_or_else(RequestError::into_response)
+        .unwrap_or_else(RequestBodyError::into_response)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moment {
+enum DecisionStage {
     BeforeSigning,
     /// Before the client sends the signed payment. The request contains the payment header.
     BeforeSending,
 }
 
-async fn answered(
+async fn answer_decision(
     state: &AppState,
-    in_force: &InForce,
-    client: Client,
+    in_force: &CurrentService,
+    client: ClientIdentity,
     request: Request,
-    moment: Moment,
-) -> Result<Response, RequestError> {
-    let form = Form::asked(request.headers());
-    let document = body::document(request, state, client, MAX_REQUEST_BYTES).await?;
-    let digest = Digest::of(&document.0);
-    let as_sent = QuestionKey::Sent(digest);
-    let may_be_known = moment == Moment::BeforeSigning && form == Form::Plain;
-    if may_be_known && let Some((_, response)) = given_again(state, in_force, client, as_sent).await? {
+    moment: DecisionStage,
+) -> Result<Response, RequestBodyError> {
+    let form = NegotiatedForm::from_accept(request.headers());
+    let document = body::read_document(request, state, client, MAX_REQUEST_BYTES).await?;
+    let digest = Digest::compute(&document.0);
+    let as_sent = DecisionQuestionKey::Sent(digest);
+    let may_be_known = moment == DecisionStage::BeforeSigning && form == NegotiatedForm::Plain;
+    if may_be_known && let Some((_, response)) = repeat_recent_decision(state, in_force, client, as_sent).await? {
         return Ok(response);
     }
-    let (question, slot) = body::read_apart(state, document, read).await?;
-    let (request, as_read) = (&question.0, QuestionKey::Read(question.1));
+    let (question, slot) = body::parse_on_pool(state, document, parse_decision_request).await?;
+    let (request, as_read) = (&question.0, DecisionQuestionKey::Read(question.1));
     match (moment, &request.header) {
-        (Moment::BeforeSigning, Some(_)) => return Err(RequestError::malformed("header is for /v1/decisions/signed")),
-        (Moment::BeforeSending, None) => return Err(RequestError::malformed("expected header: the payment header")),
+        (DecisionStage::BeforeSigning, Some(_)) => {
+            return Err(RequestBodyError::malformed("header is for /v1/decisions/signed"));
+        }
+        (DecisionStage::BeforeSending, None) => {
+            return Err(RequestBodyError::malformed("expected header: the payment header"));
+        }
         _ => {}
     }
-    if may_be_known && let Some((recent, response)) = given_again(state, in_force, client, as_read).await? {
+    if may_be_known && let Some((recent, response)) = repeat_recent_decision(state, in_force, client, as_read).await? {
         state.recent_decisions.add(as_sent, recent);
         return Ok(response);
     }
-    let (state, answered) = in_force.ask(state, client, Question::new(&*request.name)).await?;
+    let (state, answered) = in_force.ask(state, client, NameQuestion::new(&*request.name)).await?;
     let (resolver, asked) = (state.resolver.clone(), Arc::clone(request));
-    let work = async move { resolver.decide_on(answered.resolution, &asked).await };
-    let (decision, resolution) = to_its_end(keeping(slot, work)).await?;
-    let event = DecisionEvent::of(&decision);
+    let work = async move { resolver.decide_unreported(answered.resolution, &asked).await };
+    let (decision, resolution) = run_to_completion(hold_while(slot, work)).await?;
+    let event = DecisionLogEvent::of_decision(&decision);
     event.report();
-    let body = Bytes::from(inert_json(&serde_json::to_string(&decision).unwrap_or_default()));
-    if moment == Moment::BeforeSigning && resolution.standing().is_ok() {
-        state.recent_decisions.keep([as_sent, as_read], &request.name, &decision, event, &body, state.resolver.now());
+    let body = Bytes::from(escape_unsafe_json(&serde_json::to_string(&decision).unwrap_or_default()));
+    if moment == DecisionStage::BeforeSigning && resolution.standing().is_ok() {
+        state.recent_decisions.store_trusted(
+            [as_sent, as_read],
+            &request.name,
+            &decision,
+            event,
+            &body,
+            state.resolver.now(),
+        );
     }
-    let signed = || signature(&state, &decision, &resolution, digest);
-    Ok(match (form, (form != Form::Plain).then(signed)) {
-        (_, Some(Ok(jws))) => sent(jws.into(), MEDIA_TYPE, &resolution),
-        (Form::Signed, Some(Err(detail))) => problem::refused(Refusal::NotAcceptable, Some(detail.into())),
-        _ => sent(body, "application/json", &resolution),
+    let signed = || sign_decision(&state, &decision, &resolution, digest);
+    Ok(match (form, (form != NegotiatedForm::Plain).then(signed)) {
+        (_, Some(Ok(jws))) => decision_response(jws.into(), MEDIA_TYPE, &resolution),
+        (NegotiatedForm::Signed, Some(Err(detail))) => {
+            problem::refusal_response(Refusal::NotAcceptable, Some(detail.into()))
+        }
+        _ => decision_response(body, "application/json", &resolution),
     })
 }
 
 /// Parses a question. Also returns the digest of everything in it that the decision depends on.
-fn read(bytes: &[u8]) -> Result<(Arc<DecisionRequest>, Digest), String> {
-    let (request, digest) = DecisionRequest::with_digest(bytes).map_err(|error| error.to_string())?;
+fn parse_decision_request(bytes: &[u8]) -> Result<(Arc<PaymentDecisionRequest>, Digest), String> {
+    let (request, digest) = PaymentDecisionRequest::from_json_with_digest(bytes).map_err(|error| error.to_string())?;
     Ok((Arc::new(request), digest))
 }
 
 /// The recent decision on the same question, if its verdict and configuration are still current.
-async fn given_again(
+async fn repeat_recent_decision(
     state: &AppState,
-    in_force: &InForce,
-    client: Client,
-    question: QuestionKey,
-) -> Result<Option<(Recent, Response)>, RequestError> {
+    in_force: &CurrentService,
+    client: ClientIdentity,
+    question: DecisionQuestionKey,
+) -> Result<Option<(RecentDecision, Response)>, RequestBodyError> {
     let Some(recent) = state.recent_decisions.get(question, state.resolver.now()) else { return Ok(None) };
-    let answered = state.admission.ask(client, Question::new(&*recent.name)).await?;
-    let resolution = state.resolver.confirmed(answered.resolution).await;
+    let answered = state.admission.ask(client, NameQuestion::new(&*recent.name)).await?;
+    let resolution = state.resolver.confirm_for_gate(answered.resolution).await;
     let stands = recent.is_about(resolution.verdict()) && resolution.standing().is_ok();
     if !stands || !std::ptr::eq(&*in_force.state(), state) {
         return Ok(None);
     }
     recent.event.report();
-    let response = sent(recent.body.clone(), "application/json", &resolution);
+    let response = decision_response(recent.body.clone(), "application/json", &resolution);
     Ok(Some((recent, response)))
 }
 
-fn sent(body: Bytes, media: &'static str, resolution: &Resolution) -> Response {
-    let mut response = receipts::sent(body, media, resolution.verdict());
+fn decision_response(body: Bytes, media: &'static str, resolution: &Resolution) -> Response {
+    let mut response = receipts::private_verdict_response(body, media, resolution.verdict());
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     response
 }
 
-fn signature(state: &AppState, decision: &Decision, resolution: &Resolution, asked: Digest) -> Result<String, String> {
+fn sign_decision(
+    state: &AppState,
+    decision: &PaymentDecision,
+    resolution: &Resolution,
+    asked: Digest,
+) -> Result<String, String> {
     let signatures = state.signatures.as_ref().ok_or("this daemon has no key to sign with")?;
     let signer = signatures.signer();
     sign::sign_decision(signer, decision, resolution, asked, state.resolver.now()).map_err(|error| error.to_string())

@@ -10,9 +10,9 @@ use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse as _, Response};
 use clresolve_cards::system::CardSystem;
 use clresolve_core::reason::Refusal;
-use clresolve_discover::{Question, SystemName, Target, discover};
+use clresolve_discover::{AgentSystemName, DiscoveryRequest, DiscoveryTarget, discover};
 
-use super::client_limits::Client;
+use super::client_limits::ClientIdentity;
 use super::problem;
 use super::query;
 use super::state::AppState;
@@ -21,17 +21,17 @@ use super::state::AppState;
 /// resolved.
 pub(super) const PARAMETERS: [&str; 4] = ["url", "as", "system", "bind"];
 
-pub(super) async fn host(
+pub(super) async fn discover_host(
     State(state): State<Arc<AppState>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientIdentity>,
     uri: Uri,
 ) -> Response {
-    let question = match asked(uri.query().unwrap_or_default()) {
+    let question = match parse_question(uri.query().unwrap_or_default()) {
         Ok(question) => question,
-        Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(Cow::Owned(detail))),
+        Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(Cow::Owned(detail))),
     };
     let Some(profile) = state.resolver.profiles().get(&state.default_profile) else {
-        return problem::refused(Refusal::ProfileUnknown, None);
+        return problem::refusal_response(Refusal::ProfileUnknown, None);
     };
     let resolver = state.resolver.clone();
     let work = async move {
@@ -39,14 +39,14 @@ pub(super) async fn host(
         // A host may have several large documents, so the findings are serialized on the pool.
         resolver.pool().run(move || serde_json::to_vec(&found).unwrap_or_default()).await
     };
-    match state.admission.admitted(client, work).await {
-        Ok(written) => sent(written),
-        Err(refusal) => problem::refused(refusal, None),
+    match state.admission.run_admitted(client, work).await {
+        Ok(written) => discovery_response(written),
+        Err(refusal) => problem::refusal_response(refusal, None),
     }
 }
 
 /// Hosts may generate cards on request, so caches must not reuse an old response.
-fn sent(found: Vec<u8>) -> Response {
+fn discovery_response(found: Vec<u8>) -> Response {
     let head = [
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -54,13 +54,13 @@ fn sent(found: Vec<u8>) -> Response {
     (head, found).into_response()
 }
 
-fn asked(query: &str) -> Result<Question, String> {
-    let [url, card_system, system, bind] = query::read(query, PARAMETERS)?;
+fn parse_question(query: &str) -> Result<DiscoveryRequest, String> {
+    let [url, card_system, system, bind] = query::read_parameters(query, PARAMETERS)?;
     let wrong = |key: &str, error: &dyn std::fmt::Display| format!("{key}: {error}");
     let url = url.ok_or_else(|| "expected the parameter url".to_owned())?;
-    let mut target = Target::parse(&url).map_err(|error| wrong("url", &error))?;
+    let mut target = DiscoveryTarget::parse(&url).map_err(|error| wrong("url", &error))?;
     if let Some(name) = system {
-        let name = SystemName::parse(&name).map_err(|error| wrong("system", &error))?;
+        let name = AgentSystemName::parse(&name).map_err(|error| wrong("system", &error))?;
         target = target.with_system(name).map_err(|error| wrong("system", &error))?;
     }
     let card_system =
@@ -70,7 +70,7 @@ fn asked(query: &str) -> Result<Question, String> {
         Some("true") => true,
         Some(_) => return Err("bind: expected true or false".to_owned()),
     };
-    Ok(Question { system: card_system, bind, ..Question::new(target) })
+    Ok(DiscoveryRequest { system: card_system, bind, ..DiscoveryRequest::new(target) })
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_query_names_a_host_and_what_is_wanted_of_it() {
-        let question = asked("url=https%3A%2F%2Fa.example&as=orloj&system=b&bind=true").unwrap();
+        let question = parse_question("url=https%3A%2F%2Fa.example&as=orloj&system=b&bind=true").unwrap();
         assert_eq!((question.system, question.bind), (Some(CardSystem::Orloj), true));
         assert_eq!(question.target.to_string(), "https://a.example/v1/agent-systems/b");
         for bad in [
@@ -90,7 +90,7 @@ mod tests {
             "url=a.example&bind=yes",
             "url=http%3A%2F%2Fa.example",
         ] {
-            assert!(asked(bad).is_err(), "{bad}");
+            assert!(parse_question(bad).is_err(), "{bad}");
         }
     }
 }

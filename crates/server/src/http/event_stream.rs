@@ -12,7 +12,7 @@ use clresolve_core::reason::Refusal;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::watch;
 
-use super::client_limits::{Client, HeldSlots, Slots};
+use super::client_limits::{ClientIdentity, SharedSlotPool, SlotReservation};
 use super::negotiate;
 
 /// Maximum number of concurrent streams, because each event of the daemon wakes all of them.
@@ -44,40 +44,40 @@ pub(super) fn event(kind: &str, data: &[u8]) -> Bytes {
 }
 
 /// Adds the event ID from which a client can resume.
-pub(super) fn with_id(id: impl Display, event: &[u8]) -> Bytes {
+pub(super) fn add_event_id(id: impl Display, event: &[u8]) -> Bytes {
     [format!("id: {id}\n").as_bytes(), event].concat().into()
 }
 
 /// Permits for streams that last until their client disconnects.
-pub(super) struct EventStreams {
-    slots: Slots,
+pub(super) struct EventStreamSlots {
+    slots: SharedSlotPool,
     ended: watch::Sender<bool>,
 }
 
 /// Maximum number of streams of a daemon that accepts at most `connections` connections.
-fn most(connections: usize) -> usize {
-    part(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS)
+fn max_streams(connections: usize) -> usize {
+    fraction(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS)
 }
 
-fn part(of: usize, share: usize) -> usize {
+fn fraction(of: usize, share: usize) -> usize {
     (of / share).max(1)
 }
 
-pub(super) struct StreamPermit {
-    _slot: HeldSlots,
+pub(super) struct EventStreamPermit {
+    _slot: SlotReservation,
     ended: watch::Receiver<bool>,
 }
 
-impl EventStreams {
+impl EventStreamSlots {
     /// The permits of a daemon that accepts at most `connections` connections.
     pub(super) fn new(connections: usize) -> Self {
-        let streams = most(connections);
+        let streams = max_streams(connections);
         let of_one_client = if clresolve_core::mutant!("one-client-takes-all-streams") {
             streams
         } else {
-            part(streams, PART_OF_STREAMS)
+            fraction(streams, PART_OF_STREAMS)
         };
-        Self { slots: Slots::new(streams, of_one_client), ended: watch::Sender::new(false) }
+        Self { slots: SharedSlotPool::new(streams, of_one_client), ended: watch::Sender::new(false) }
     }
 
     /// Ends all current and future streams.
@@ -86,13 +86,13 @@ impl EventStreams {
     }
 
     /// Acquires a permit for one more stream of a client.
-    pub(super) fn acquire(&self, client: Client) -> Result<StreamPermit, Refusal> {
-        Ok(StreamPermit { _slot: self.slots.take(client, 1)?, ended: self.ended.subscribe() })
+    pub(super) fn acquire(&self, client: ClientIdentity) -> Result<EventStreamPermit, Refusal> {
+        Ok(EventStreamPermit { _slot: self.slots.take(client, 1)?, ended: self.ended.subscribe() })
     }
 }
 
-impl StreamPermit {
-    pub(super) async fn ended(&mut self) {
+impl EventStreamPermit {
+    pub(super) async fn wait_for_end(&mut self) {
         // If the sender is gone, the streams have ended.
         let _ = self.ended.wait_for(|ended| *ended).await;
     }
@@ -103,19 +103,19 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
-    use clresolve_resolver::config::HttpConfig;
+    use clresolve_resolver::config::HttpServerConfig;
 
     /// Neither requests in progress nor streams can be evicted, so they must never use all connections.
     #[test]
     fn requests_in_work_and_streams_leave_connections_to_newcomers() {
-        let HttpConfig { connections, requests, .. } = HttpConfig::default();
-        assert!(requests + most(connections) < connections);
+        let HttpServerConfig { connections, requests, .. } = HttpServerConfig::default();
+        assert!(requests + max_streams(connections) < connections);
     }
 
     #[test]
     fn streams_are_few_and_fewer_of_one_client() {
-        let streams = EventStreams::new(3 * MAX_STREAMS);
-        let client = |last| Client::from(IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)));
+        let streams = EventStreamSlots::new(3 * MAX_STREAMS);
+        let client = |last| ClientIdentity::from(IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)));
         let take = |last, most: usize| (0..most).map_while(|_| streams.acquire(client(last)).ok()).collect::<Vec<_>>();
         let first = take(1, MAX_STREAMS);
         assert_eq!(first.len(), MAX_STREAMS / PART_OF_STREAMS);
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(streams.acquire(client(5)).err(), Some(Refusal::Overloaded));
         drop(first);
         assert!(streams.acquire(client(5)).is_ok());
-        let small = EventStreams::new(12);
+        let small = EventStreamSlots::new(12);
         let held: Vec<_> = (1..=9).map_while(|last| small.acquire(client(last)).ok()).collect();
         assert_eq!(held.len(), 4, "a third of the connections");
     }

@@ -13,13 +13,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::cache::Follower;
+use clresolve_resolver::cache::NameEventReader;
 use futures_util::{Stream, StreamExt as _, stream};
 use tokio::time::timeout;
 use url::form_urlencoded;
 
-use super::client_limits::Client;
-use super::event_stream::{self, StreamPermit};
+use super::client_limits::ClientIdentity;
+use super::event_stream::{self, EventStreamPermit};
 use super::problem;
 use super::state::AppState;
 
@@ -42,20 +42,20 @@ pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event
 /// `GET /v1/events`
 pub(super) async fn follow(
     State(state): State<Arc<AppState>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientIdentity>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
     if state.is_draining() {
-        return problem::refused(Refusal::Draining, None);
+        return problem::refusal_response(Refusal::Draining, None);
     }
     let names = match names(uri.query().unwrap_or_default()) {
         Ok(names) => names,
-        Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
+        Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(detail.into())),
     };
     let permit = match state.event_streams.acquire(client) {
         Ok(permit) => permit,
-        Err(refusal) => return problem::refused(refusal, None),
+        Err(refusal) => return problem::refusal_response(refusal, None),
     };
     let feed = state.resolver.feed();
     let last = headers.get(LAST_EVENT_ID);
@@ -81,18 +81,18 @@ fn names(query: &str) -> Result<BTreeSet<EnsName>, String> {
 }
 
 /// The first event. It contains the ID to resume from, and whether events were missed.
-fn greeting(follower: &Follower, has_missed: bool) -> Bytes {
+fn greeting(follower: &NameEventReader, has_missed: bool) -> Bytes {
     let reset = if has_missed { event_stream::event("reset", b"{}") } else { Bytes::from_static(b"\n") };
     let come_back = [format!("retry: {COME_BACK}\n").as_bytes(), &reset].concat();
-    event_stream::with_id(follower.place(), &come_back)
+    event_stream::add_event_id(follower.position(), &come_back)
 }
 
 /// The events of a follower, until it has fallen behind or all streams end. Holds the permit until then.
-fn events(follower: Follower, permit: StreamPermit) -> impl Stream<Item = Bytes> {
+fn events(follower: NameEventReader, permit: EventStreamPermit) -> impl Stream<Item = Bytes> {
     stream::unfold((follower, permit), |(mut follower, mut permit)| async move {
         let next = async {
             tokio::select! {
-                () = permit.ended() => None,
+                () = permit.wait_for_end() => None,
                 event = follower.next() => event,
             }
         };
@@ -100,7 +100,7 @@ fn events(follower: Follower, permit: StreamPermit) -> impl Stream<Item = Bytes>
             Ok(event) => {
                 let event = event?;
                 let data = serde_json::to_vec(&*event).unwrap_or_default();
-                event_stream::with_id(follower.place(), &event_stream::event(event.kind(), &data))
+                event_stream::add_event_id(follower.position(), &event_stream::event(event.kind(), &data))
             }
             Err(_) => Bytes::from_static(b":\n\n"),
         };

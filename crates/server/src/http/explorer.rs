@@ -1,7 +1,7 @@
 //! `GET /` serves the explorer, a page on which a person types a name and sees what is proven about it.
 //!
 //! The daemon renders the page from the verdict, and the page works without its script. For text that is not an ENS
-//! name, the page shows a hint instead of a verdict. maud escapes all markup; [`html::foreign`] makes the unsafe
+//! name, the page shows a hint instead of a verdict. maud escapes all markup; [`html::foreign_text`] makes the unsafe
 //! characters of foreign text visible. If the configuration permits it, the page also accepts the URL of a seller, and
 //! the daemon queries that seller through [`probes`].
 
@@ -20,15 +20,15 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::resolve::{Question, SellerUrl};
+use clresolve_resolver::resolve::{NameQuestion, SellerUrl};
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Verdict;
 use maud::Markup;
 
-use self::page::{AtGate, NoNameShown, PageQuery, Shown};
-use super::caching::{is_known_to_client, not_modified};
-use super::client_limits::Client;
-use super::in_force::InForce;
+use self::page::{ExplorerPageContent, GateView, InvalidNameExplanation, PageQuery};
+use super::caching::{matches_client_tag, not_modified};
+use super::client_limits::ClientIdentity;
+use super::in_force::CurrentService;
 use super::log::LogEntry;
 use super::state::AppState;
 use super::{probes, problem, query, verdicts};
@@ -48,82 +48,82 @@ const SCRIPT: &str = include_str!("explorer/page.js");
 /// /v1/verdicts/{name}`. If the query chooses rules, the gate's own rules are a second question.
 pub(super) async fn page(
     State(state): State<Arc<AppState>>,
-    Extension(in_force): Extension<Arc<InForce>>,
-    Extension(client): Extension<Client>,
+    Extension(in_force): Extension<Arc<CurrentService>>,
+    Extension(client): Extension<ClientIdentity>,
     uri: Uri,
 ) -> Response {
-    let (name, question) = match asked(uri.query().unwrap_or_default()) {
+    let (name, question) = match parse_query(uri.query().unwrap_or_default()) {
         Ok(query) => query,
-        Err(detail) => return refused(Refusal::RequestMalformed, PageQuery::default(), &detail),
+        Err(detail) => return refusal_response(Refusal::RequestMalformed, PageQuery::default(), &detail),
     };
     let accepts_urls = state.explorer.probe;
     let Some(question) = question else {
         let query = PageQuery { accepts_urls, ..PageQuery::default() };
-        return written(StatusCode::OK, page::start(query, &state.default_profile, &state.chain));
+        return page_response(StatusCode::OK, page::start(query, &state.default_profile, &state.chain));
     };
     let query = PageQuery { name: &name, profile: question.profile.as_deref(), depth: question.depth, accepts_urls };
-    if let Some(url) = name.parse().ok().filter(|_| accepts_urls && client != Client::Pages) {
+    if let Some(url) = name.parse().ok().filter(|_| accepts_urls && client != ClientIdentity::Pages) {
         return seller(&state, client, query, url).await;
     }
-    if let Some(no_name) = NoNameShown::recognized(&name) {
-        return written(StatusCode::OK, page::write(query, &Shown::NoName(no_name)));
+    if let Some(no_name) = InvalidNameExplanation::recognize(&name) {
+        return page_response(StatusCode::OK, page::write(query, &ExplorerPageContent::NoName(no_name)));
     }
     match state.admission.ask(client, question.clone()).await {
         Ok(answered) => {
             let verdict = answered.resolution.verdict();
-            if let Some(no_name) = NoNameShown::of(verdict) {
-                return of_verdict(verdict, page::write(query, &Shown::NoName(no_name)));
+            if let Some(no_name) = InvalidNameExplanation::from_verdict(verdict) {
+                return verdict_response(verdict, page::write(query, &ExplorerPageContent::NoName(no_name)));
             }
-            let judged = by_rules_of_gate(&state, client, &question, &answered.resolution).await;
+            let judged = resolve_by_gate_rules(&state, client, &question, &answered.resolution).await;
             let gate = in_force.state().gate.policy();
             let gate = judged
                 .as_ref()
                 .map_err(|refusal| *refusal)
-                .map(|judged| AtGate { verdict: judged.verdict(), objection: gate.objection(judged, None, None) });
+                .map(|judged| GateView { verdict: judged.verdict(), objection: gate.objection(judged, None, None) });
             let sellers = state.explorer.probe.then_some(probes::PATH);
-            let shown = Shown::Verdict { verdict, gate, sellers, chain: &state.chain };
-            of_verdict(verdict, page::write(query, &shown))
+            let shown = ExplorerPageContent::Verdict { verdict, gate, sellers, chain: &state.chain };
+            verdict_response(verdict, page::write(query, &shown))
         }
-        Err(refusal) => refused(refusal, query, ""),
+        Err(refusal) => refusal_response(refusal, query, ""),
     }
 }
 
 /// Queries the seller at `url` without paying, and checks its response. A page view stores nothing in the memory.
-async fn seller(state: &AppState, client: Client, query: PageQuery<'_>, url: SellerUrl) -> Response {
+async fn seller(state: &AppState, client: ClientIdentity, query: PageQuery<'_>, url: SellerUrl) -> Response {
     let resolver = state.resolver.clone();
     let work = async move {
         let request = resolver.ask_seller(&url, None).await;
-        resolver.checked(Arc::new(request)).await.reported()
+        resolver.run_seller_check(Arc::new(request)).await.into_reported_answer()
     };
-    match state.admission.admitted(client, work).await {
+    match state.admission.run_admitted(client, work).await {
         Ok(check) => {
-            let mut response = written(StatusCode::OK, page::write(query, &Shown::Seller(&check)));
-            response.extensions_mut().insert(LogEntry::of_check(&check));
+            let mut response = page_response(StatusCode::OK, page::write(query, &ExplorerPageContent::Seller(&check)));
+            response.extensions_mut().insert(LogEntry::from_check(&check));
             response
         }
-        Err(refusal) => refused(refusal, query, ""),
+        Err(refusal) => refusal_response(refusal, query, ""),
     }
 }
 
-fn of_verdict(verdict: &Arc<Verdict>, page: Markup) -> Response {
-    let mut response = written(StatusCode::OK, page);
-    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+fn verdict_response(verdict: &Arc<Verdict>, page: Markup) -> Response {
+    let mut response = page_response(StatusCode::OK, page);
+    response.extensions_mut().insert(LogEntry::from_verdict(verdict));
     response
 }
 
 /// The answer under the gate's rules, since the gate accepts no rules from a client.
-async fn by_rules_of_gate(
+async fn resolve_by_gate_rules(
     state: &AppState,
-    client: Client,
-    asked: &Question,
+    client: ClientIdentity,
+    asked: &NameQuestion,
     answer: &Resolution,
 ) -> Result<Resolution, Refusal> {
-    let of_gate = Question::new(&*asked.input);
+    let of_gate = NameQuestion::new(&*asked.input);
     let judged = match *asked == of_gate {
         true => answer.clone(),
         false => state.admission.ask(client, of_gate).await?.resolution,
     };
-    Ok(state.resolver.confirmed(judged).await)
+    Ok(state.resolver.confirm_for_gate(judged).await)
 }
 
 /// `GET /explorer.css`
@@ -137,22 +137,23 @@ pub(super) async fn script(headers: HeaderMap) -> Response {
 }
 
 /// The name in a query as typed, and the question. The question is `None` if the query is empty.
-fn asked(query: &str) -> Result<(String, Option<Question>), String> {
-    let [name, profile, depth] = query::read(query, PARAMETERS)?;
+fn parse_query(query: &str) -> Result<(String, Option<NameQuestion>), String> {
+    let [name, profile, depth] = query::read_parameters(query, PARAMETERS)?;
     let name = name.unwrap_or_default().trim().to_owned();
-    let question = verdicts::chosen(Question::new(&name), [profile, depth])?;
+    let question = verdicts::apply_parameters(NameQuestion::new(&name), [profile, depth])?;
     let question = (!name.is_empty()).then_some(question);
     Ok((name, question))
 }
 
-fn refused(refusal: Refusal, query: PageQuery<'_>, detail: &str) -> Response {
-    let mut response = written(problem::status(refusal), page::write(query, &Shown::Refusal(refusal, detail)));
-    response.headers_mut().extend(problem::retry_after(problem::pause(refusal)));
-    response.extensions_mut().insert(LogEntry::of_refusal(refusal).named(query.name));
+fn refusal_response(refusal: Refusal, query: PageQuery<'_>, detail: &str) -> Response {
+    let mut response =
+        page_response(problem::status(refusal), page::write(query, &ExplorerPageContent::Refusal(refusal, detail)));
+    response.headers_mut().extend(problem::retry_after(problem::retry_seconds(refusal)));
+    response.extensions_mut().insert(LogEntry::from_refusal(refusal).with_name(query.name));
     response
 }
 
-fn written(status: StatusCode, page: Markup) -> Response {
+fn page_response(status: StatusCode, page: Markup) -> Response {
     let mut response = Response::new(Body::from(page.into_string()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -166,8 +167,8 @@ fn written(status: StatusCode, page: Markup) -> Response {
 
 /// A static file of the page. Browsers cache it and revalidate it.
 fn asset(text: &'static str, media: &'static str, request: &HeaderMap) -> Response {
-    let tag = format!("\"{}\"", Digest::of(text.as_bytes()).hex());
-    let mut response = if is_known_to_client(request, &tag) { not_modified() } else { Response::new(Body::from(text)) };
+    let tag = format!("\"{}\"", Digest::compute(text.as_bytes()).hex());
+    let mut response = if matches_client_tag(request, &tag) { not_modified() } else { Response::new(Body::from(text)) };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -181,14 +182,15 @@ mod tests {
 
     #[test]
     fn a_query_has_one_name_and_what_a_verdict_may_choose() {
-        let (name, question) = asked("profile=agent-cards%2F1.0.0%2Breleased&name=+A.eth&depth=").expect("a question");
+        let (name, question) =
+            parse_query("profile=agent-cards%2F1.0.0%2Breleased&name=+A.eth&depth=").expect("a question");
         let question = question.expect("a name is asked about");
         assert_eq!((name.as_str(), &*question.input), ("A.eth", "A.eth"));
         assert_eq!(question.profile.as_deref(), Some("agent-cards/1.0.0+released"));
-        assert_eq!(asked("").map(|(_, question)| question), Ok(None));
-        assert_eq!(asked("name=+").map(|(_, question)| question), Ok(None));
+        assert_eq!(parse_query("").map(|(_, question)| question), Ok(None));
+        assert_eq!(parse_query("name=+").map(|(_, question)| question), Ok(None));
         for bad in ["name=a.eth&name=b.eth", "nmae=a.eth", "name=a.eth&depth=deep"] {
-            assert!(asked(bad).is_err(), "{bad}");
+            assert!(parse_query(bad).is_err(), "{bad}");
         }
     }
 }

@@ -16,18 +16,18 @@ pub(super) async fn no_route(State(state): State<Arc<AppState>>, method: Method,
     if method == Method::OPTIONS && uri.path() == "*" {
         return StatusCode::NO_CONTENT.into_response();
     }
-    match switch(uri.path(), &state) {
+    match enabling_key(uri.path(), &state) {
         Some(switch) => {
             let detail =
                 format!("This daemon has that route switched off; {switch} in its configuration switches it on.");
-            problem::refused(Refusal::RouteUnknown, Some(detail.into()))
+            problem::refusal_response(Refusal::RouteUnknown, Some(detail.into()))
         }
-        None => ApiKind::of(uri.path()).refuse(Refusal::RouteUnknown),
+        None => ApiKind::from_path(uri.path()).refusal_response(Refusal::RouteUnknown),
     }
 }
 
 /// The configuration key that enables a disabled route.
-fn switch(path: &str, state: &AppState) -> Option<&'static str> {
+fn enabling_key(path: &str, state: &AppState) -> Option<&'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let is_of_systems = path == "/.well-known/agent-card.json" || path.starts_with("/v1/agent-systems/");
     match path {
@@ -46,5 +46,5 @@ pub(super) async fn no_method(method: Method) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
-    problem::refused(Refusal::MethodUnsupported, None)
+    problem::refusal_response(Refusal::MethodUnsupported, None)
 }

@@ -35,7 +35,7 @@ pub(super) fn check(path: &str) -> Result<(), Refusal> {
 }
 
 /// The name and the verb in a path of `/v1/gate` that [`check`] accepts, if it needs no decoding and there is no query.
-pub(super) fn plain(uri: &Uri) -> Option<(&str, Option<&str>)> {
+pub(super) fn split_plain_path(uri: &Uri) -> Option<(&str, Option<&str>)> {
     let path = uri.path().strip_prefix("/v1/gate/").filter(|path| !path.contains('%') && uri.query().is_none())?;
     let mut segments = path.strip_suffix('/').unwrap_or(path).split('/');
     let (name, verb) = (segments.next()?, segments.next());
@@ -85,7 +85,7 @@ pub(super) const PARAMETERS: [&str; 1] = ["network"];
 /// The network in the query of `/v1/gate`. Any other parameter is rejected: a misspelt one would make the decision more
 /// permissive than the client intended.
 pub(super) fn network(query: &str) -> Result<Option<String>, Refusal> {
-    match query::read(query, PARAMETERS) {
+    match query::read_parameters(query, PARAMETERS) {
         Ok([network]) if network.as_deref() != Some("") => Ok(network),
         _ => Err(Refusal::RequestMalformed),
     }

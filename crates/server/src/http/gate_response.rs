@@ -5,7 +5,7 @@ use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::config::GateConfig;
 use clresolve_verdict::trust::Resolution;
 
@@ -17,14 +17,14 @@ const VERDICT: HeaderName = HeaderName::from_static("clresolve-verdict");
 const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256");
 
 /// What a request requires of the agent. Each requirement can only tighten the decision.
-pub(super) struct Wanted {
+pub(super) struct GateRequirements {
     pub(super) verb: Option<String>,
     /// A network (CAIP-2) that must be among the card's (CL-71).
     pub(super) network: Option<String>,
 }
 
 /// The response for a verdict: 200 unless the configuration or the request objects.
-pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, wanted: &Wanted) -> Response {
+pub(super) fn verdict_response(gate: &GateConfig, resolution: &Resolution, wanted: &GateRequirements) -> Response {
     let objection = gate.policy().objection(resolution, wanted.verb.as_deref(), wanted.network.as_deref());
     let verdict = resolution.verdict();
     let mut response = empty(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
@@ -37,20 +37,20 @@ pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, wanted: &Wa
         headers.insert(VERDICT, id);
     }
     let digest = verdict.identity.as_ref().map(|agent| HeaderValue::from_str(&agent.card.sha256));
-    if let (State::Trusted, Some(Ok(digest))) = (verdict.state, digest) {
+    if let (TrustState::Trusted, Some(Ok(digest))) = (verdict.state, digest) {
         headers.insert(CARD_SHA256, digest);
     }
-    response.extensions_mut().insert(LogEntry::of_verdict(verdict).because(objection));
+    response.extensions_mut().insert(LogEntry::from_verdict(verdict).with_code(objection));
     response
 }
 
 /// The response without a verdict: always 403.
-pub(super) fn refused(refusal: Refusal) -> Response {
+pub(super) fn refusal_response(refusal: Refusal) -> Response {
     let mut response = empty(StatusCode::FORBIDDEN);
     let headers = response.headers_mut();
-    headers.insert(STATE, HeaderValue::from_static(State::Indeterminate.as_str()));
+    headers.insert(STATE, HeaderValue::from_static(TrustState::Indeterminate.as_str()));
     headers.insert(CODE, HeaderValue::from_static(refusal.slug()));
-    response.extensions_mut().insert(LogEntry::of_refusal(refusal));
+    response.extensions_mut().insert(LogEntry::from_refusal(refusal));
     response
 }
 
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn every_refusal_is_403_with_its_code() {
         for refusal in Refusal::ALL {
-            let closed = refused(refusal);
+            let closed = refusal_response(refusal);
             assert_eq!(closed.status(), StatusCode::FORBIDDEN);
             assert_eq!(closed.headers()["clresolve-code"], refusal.slug());
         }

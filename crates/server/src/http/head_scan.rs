@@ -14,7 +14,7 @@ const MOST_AHEAD: usize = 64;
 
 /// What the scan found in a request head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct HeadFindings {
+pub(super) struct RequestHeadFindings {
     /// The target contains a `#`.
     pub(super) fragment: bool,
     /// The head has both `Content-Length` and `Transfer-Encoding`, which allows smuggling a second request past a proxy
@@ -25,21 +25,21 @@ pub(super) struct HeadFindings {
 
 /// An incremental scan of the heads on one connection, fed with pieces of any size.
 #[derive(Debug, Default)]
-pub(super) struct HeadScan {
+pub(super) struct RequestHeadScanner {
     /// The start of the line in lower case, at most [`KEPT`] bytes.
     line: Vec<u8>,
     /// The length of the line so far, in bytes. It may exceed the part that is kept.
     length: usize,
-    stage: Stage,
+    stage: RequestHeadStage,
     fragment: bool,
     body: Option<BodyLength>,
     encoding: bool,
     /// Findings for heads whose requests have not started yet, oldest first.
-    found: VecDeque<HeadFindings>,
+    found: VecDeque<RequestHeadFindings>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum RequestHeadStage {
     #[default]
     RequestLine,
     Headers,
@@ -55,22 +55,22 @@ enum BodyLength {
     Unreadable,
 }
 
-impl HeadScan {
-    pub(super) fn take(&mut self, mut bytes: &[u8]) {
+impl RequestHeadScanner {
+    pub(super) fn scan_bytes(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             bytes = match self.stage {
-                Stage::Lost => return,
-                Stage::Body(left) => self.take_body(bytes, left),
-                Stage::RequestLine | Stage::Headers => self.take_line(bytes),
+                RequestHeadStage::Lost => return,
+                RequestHeadStage::Body(left) => self.take_body(bytes, left),
+                RequestHeadStage::RequestLine | RequestHeadStage::Headers => self.take_line(bytes),
             };
         }
     }
 
     /// Returns the findings for the request that starts now.
-    pub(super) fn next(&mut self) -> HeadFindings {
+    pub(super) fn take_findings(&mut self) -> RequestHeadFindings {
         self.found.pop_front().unwrap_or_else(|| {
-            self.stage = Stage::Lost;
-            HeadFindings { unseen: true, ..HeadFindings::default() }
+            self.stage = RequestHeadStage::Lost;
+            RequestHeadFindings { unseen: true, ..RequestHeadFindings::default() }
         })
     }
 
@@ -78,7 +78,7 @@ impl HeadScan {
     fn take_body<'a>(&mut self, bytes: &'a [u8], left: u64) -> &'a [u8] {
         let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
         let left = left - here as u64;
-        self.stage = if left == 0 { Stage::RequestLine } else { Stage::Body(left) };
+        self.stage = if left == 0 { RequestHeadStage::RequestLine } else { RequestHeadStage::Body(left) };
         &bytes[here..]
     }
 
@@ -86,7 +86,7 @@ impl HeadScan {
     fn take_line<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let text = &bytes[..end.unwrap_or(bytes.len())];
-        self.fragment |= self.stage == Stage::RequestLine && text.contains(&b'#');
+        self.fragment |= self.stage == RequestHeadStage::RequestLine && text.contains(&b'#');
         self.keep(text);
         match end {
             Some(end) => {
@@ -109,15 +109,15 @@ impl HeadScan {
         let is_empty = matches!(&line[..], b"" | b"\r");
         match self.stage {
             // Empty lines before a request are ignored.
-            Stage::RequestLine if is_empty => {}
-            Stage::RequestLine => self.stage = Stage::Headers,
-            Stage::Headers if is_empty => self.end_head(),
-            Stage::Headers | Stage::Body(_) | Stage::Lost => {
+            RequestHeadStage::RequestLine if is_empty => {}
+            RequestHeadStage::RequestLine => self.stage = RequestHeadStage::Headers,
+            RequestHeadStage::Headers if is_empty => self.end_head(),
+            RequestHeadStage::Headers | RequestHeadStage::Body(_) | RequestHeadStage::Lost => {
                 let mut parts = line.splitn(2, |byte| *byte == b':');
                 let (name, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
                 self.encoding |= name == b"transfer-encoding";
                 if name == b"content-length" {
-                    let stated = if is_whole { BodyLength::of(value) } else { BodyLength::Unreadable };
+                    let stated = if is_whole { BodyLength::parse_length(value) } else { BodyLength::Unreadable };
                     let agrees = self.body.is_none_or(|before| before == stated);
                     self.body = Some(if agrees { stated } else { BodyLength::Unreadable });
                 }
@@ -131,22 +131,22 @@ impl HeadScan {
         let (body, encoding) = (self.body.take(), std::mem::take(&mut self.encoding));
         let fragment = std::mem::take(&mut self.fragment);
         if self.found.len() == MOST_AHEAD {
-            self.stage = Stage::Lost;
+            self.stage = RequestHeadStage::Lost;
             return;
         }
-        self.found.push_back(HeadFindings { fragment, two_lengths: encoding && body.is_some(), unseen: false });
+        self.found.push_back(RequestHeadFindings { fragment, two_lengths: encoding && body.is_some(), unseen: false });
         self.stage = match body {
             // The connection closes after the response to a chunked request.
-            _ if encoding => Stage::Lost,
-            Some(BodyLength::Unreadable) => Stage::Lost,
-            None | Some(BodyLength::Bytes(0)) => Stage::RequestLine,
-            Some(BodyLength::Bytes(bytes)) => Stage::Body(bytes),
+            _ if encoding => RequestHeadStage::Lost,
+            Some(BodyLength::Unreadable) => RequestHeadStage::Lost,
+            None | Some(BodyLength::Bytes(0)) => RequestHeadStage::RequestLine,
+            Some(BodyLength::Bytes(bytes)) => RequestHeadStage::Body(bytes),
         };
     }
 }
 
 impl BodyLength {
-    fn of(value: &[u8]) -> Self {
+    fn parse_length(value: &[u8]) -> Self {
         let digits = value.trim_ascii();
         let is_number = digits.iter().all(u8::is_ascii_digit);
         let number = std::str::from_utf8(digits).ok().filter(|_| is_number).and_then(|digits| digits.parse().ok());
@@ -159,11 +159,11 @@ mod tests {
     use super::*;
 
     /// The findings for the heads in `sent`. They are the same whatever the sizes of the pieces.
-    fn found<const N: usize>(sent: &str) -> [HeadFindings; N] {
+    fn found<const N: usize>(sent: &str) -> [RequestHeadFindings; N] {
         let in_pieces = |size: usize| {
-            let mut scan = HeadScan::default();
-            sent.as_bytes().chunks(size).for_each(|piece| scan.take(piece));
-            [(); N].map(|()| scan.next())
+            let mut scan = RequestHeadScanner::default();
+            sent.as_bytes().chunks(size).for_each(|piece| scan.scan_bytes(piece));
+            [(); N].map(|()| scan.take_findings())
         };
         let whole = in_pieces(sent.len().max(1));
         for size in 1..sent.len() {
@@ -176,7 +176,7 @@ mod tests {
     fn a_fragment_counts_in_the_target_alone() {
         assert!(found::<1>("GET /v1/gate/a.eth#b HTTP/1.1\r\n\r\n")[0].fragment);
         assert!(found::<1>("\r\nGET /# HTTP/1.1\n\n")[0].fragment);
-        assert_eq!(found("GET / HTTP/1.1\r\nx: #\r\n\r\n#"), [HeadFindings::default()]);
+        assert_eq!(found("GET / HTTP/1.1\r\nx: #\r\n\r\n#"), [RequestHeadFindings::default()]);
         assert!(found::<1>("GET / HTTP/1.1\r\nx: y\r\n")[0].unseen, "its end has not come");
     }
 
@@ -189,10 +189,10 @@ mod tests {
             assert!(both.two_lengths, "{one} {other}");
         }
         for (one, other) in [(length, length), (chunks, "x-content-length: 5"), (chunks, "content-length-x: 5")] {
-            assert_eq!(both(one, other), [HeadFindings::default()], "{one} {other}");
+            assert_eq!(both(one, other), [RequestHeadFindings::default()], "{one} {other}");
         }
         let in_the_body = format!("PUT / HTTP/1.1\r\n{length}\r\n\r\n{chunks}\r\n\r\n");
-        assert_eq!(found(&in_the_body), [HeadFindings::default()]);
+        assert_eq!(found(&in_the_body), [RequestHeadFindings::default()]);
     }
 
     /// If the target were not scanned, the next hop might read the part that hyper cuts off.
@@ -209,8 +209,8 @@ mod tests {
         ] {
             let first = format!("POST /v1/lint HTTP/1.1\r\n{before}\r\n{body}");
             let [first, then, last] = found(&format!("{first}{next}{first}"));
-            assert_eq!(first, HeadFindings::default(), "{before}");
-            assert_eq!(then, HeadFindings { fragment: true, ..first }, "{before}");
+            assert_eq!(first, RequestHeadFindings::default(), "{before}");
+            assert_eq!(then, RequestHeadFindings { fragment: true, ..first }, "{before}");
             assert_eq!(last, first, "{before}");
         }
     }
@@ -234,9 +234,9 @@ mod tests {
         let [.., last, beyond] = found::<{ MOST_AHEAD + 1 }>(&next.repeat(MOST_AHEAD + 2));
         assert!(!last.unseen && beyond.unseen);
         // A request without a scanned head means that the scan has lost its position.
-        let mut scan = HeadScan::default();
-        assert!(scan.next().unseen);
-        scan.take(next.as_bytes());
-        assert!(scan.next().unseen);
+        let mut scan = RequestHeadScanner::default();
+        assert!(scan.take_findings().unseen);
+        scan.scan_bytes(next.as_bytes());
+        assert!(scan.take_findings().unseen);
     }
 }

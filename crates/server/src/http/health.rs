@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::telemetry::Exposition;
+use clresolve_resolver::telemetry::PrometheusExposition;
 
 use super::problem;
 use super::state::AppState;
@@ -22,13 +22,13 @@ pub(super) async fn livez() -> &'static str {
 /// upstream whose latest request failed. Those failures do not change the status, because the cache still answers.
 pub(super) async fn readyz(State(state): State<Arc<AppState>>) -> Response {
     if state.is_draining() {
-        return problem::refused(Refusal::Draining, None);
+        return problem::refusal_response(Refusal::Draining, None);
     }
-    if let Some(missing) = state.readiness.missing() {
-        return problem::refused(Refusal::NotReady, Some(missing.into()));
+    if let Some(missing) = state.readiness.unready_reason() {
+        return problem::refusal_response(Refusal::NotReady, Some(missing.into()));
     }
     let mut text = String::from("ready\n");
-    let down = state.counters.exposition.as_ref().map(Exposition::down).unwrap_or_default();
+    let down = state.counters.exposition.as_ref().map(PrometheusExposition::failing_upstreams).unwrap_or_default();
     for (kind, label) in down.iter().filter(|(_, label)| state.upstreams.contains(label)) {
         text.push_str(&format!("down: {kind} {label}\n"));
     }

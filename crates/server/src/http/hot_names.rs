@@ -20,21 +20,21 @@ pub(super) const MOST_NAMES: usize = 1000;
 const MOST_BYTES: usize = MOST_NAMES * (MAX_NAME_BYTES + 1);
 
 /// The names of the previous process, until they have been resolved.
-pub(super) struct HotNames {
+pub(super) struct SavedHotNames {
     path: PathBuf,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<UnresolvedNames>,
 }
 
 /// Names without a verdict yet.
 #[derive(Default)]
-struct Waiting {
+struct UnresolvedNames {
     /// Names that have not been requested yet.
     cold: VecDeque<EnsName>,
     /// Names that were requested and have no verdict yet.
     undecided: Vec<EnsName>,
 }
 
-impl HotNames {
+impl SavedHotNames {
     /// Reads the names in the file at `path`. If the file is missing or not a list of names, the list is empty.
     pub(super) fn open(path: &Path) -> Self {
         let cold = match read(path) {
@@ -45,29 +45,29 @@ impl HotNames {
                 VecDeque::new()
             }
         };
-        Self { path: path.to_owned(), waiting: Mutex::new(Waiting { cold, undecided: Vec::new() }) }
+        Self { path: path.to_owned(), waiting: Mutex::new(UnresolvedNames { cold, undecided: Vec::new() }) }
     }
 
     /// The next name to resolve. It stays on the list until it has a verdict.
     pub(super) fn next(&self) -> Option<EnsName> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.lock_unresolved();
         let name = waiting.cold.pop_front()?;
         waiting.undecided.push(name.clone());
         Some(name)
     }
 
     /// Removes a name that has a verdict. From now on, current requests determine whether it is hot.
-    pub(super) fn is_decided(&self, name: &EnsName) {
-        self.waiting().undecided.retain(|undecided| undecided != name);
+    pub(super) fn remove_decided(&self, name: &EnsName) {
+        self.lock_unresolved().undecided.retain(|undecided| undecided != name);
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn lock_unresolved(&self) -> MutexGuard<'_, UnresolvedNames> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces the file: `hot` first, then the names of the previous process that have no verdict yet.
     pub(super) fn save(&self, hot: Vec<EnsName>) {
-        let Waiting { cold, undecided } = std::mem::take(&mut *self.waiting());
+        let UnresolvedNames { cold, undecided } = std::mem::take(&mut *self.lock_unresolved());
         let mut known = HashSet::new();
         let all = hot.into_iter().chain(undecided).chain(cold).filter(|name| known.insert(name.clone()));
         match replace(&self.path, all.take(MOST_NAMES)) {
@@ -106,7 +106,7 @@ fn names(bytes: &[u8]) -> VecDeque<EnsName> {
             ignored,
             "ignored lines of the hot names file: not a name in normal form, repeated, or beyond the limit"
         );
-        telemetry::hot_names_ignored(ignored);
+        telemetry::count_ignored_hot_names(ignored);
     }
     names
 }
@@ -130,7 +130,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("names");
         std::fs::write(&path, bytes).expect("the file is written");
-        let hot = HotNames::open(&path);
+        let hot = SavedHotNames::open(&path);
         std::iter::from_fn(|| hot.next()).map(|name| name.as_str().to_owned()).collect()
     }
 
@@ -155,7 +155,7 @@ mod tests {
     fn what_cannot_be_read_is_no_list() {
         let folder = tempfile::tempdir().expect("a folder");
         for path in [folder.path().join("missing"), folder.path().to_owned()] {
-            assert_eq!(HotNames::open(&path).next(), None);
+            assert_eq!(SavedHotNames::open(&path).next(), None);
         }
     }
 
@@ -164,9 +164,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("names");
         std::fs::write(&path, "undecided.eth\nanswered.eth\nhot.eth\nunasked.eth\n").expect("the file is written");
-        let hot = HotNames::open(&path);
+        let hot = SavedHotNames::open(&path);
         hot.next().expect("undecided.eth");
-        hot.is_decided(&hot.next().expect("answered.eth"));
+        hot.remove_decided(&hot.next().expect("answered.eth"));
         let name = |text: &str| EnsName::parse(text).expect("a name");
         hot.save(vec![name("new.eth"), name("hot.eth")]);
         let kept = std::fs::read_to_string(&path).expect("it is there");

@@ -4,26 +4,26 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::resolve::Question;
+use clresolve_resolver::resolve::NameQuestion;
 
-use super::admission::Answered;
-use super::client_limits::Client;
-use super::cors::PagePermissions;
+use super::admission::AdmittedResolution;
+use super::client_limits::ClientIdentity;
+use super::cors::CrossOriginPolicy;
 use super::state::AppState;
 
 /// The state that requests are served from, with its routes.
-pub(super) struct InForce(RwLock<Arc<Serving>>);
+pub(super) struct CurrentService(RwLock<Arc<ConfiguredService>>);
 
 /// What the daemon serves under one configuration.
-pub(super) struct Serving {
+pub(super) struct ConfiguredService {
     pub(super) state: Arc<AppState>,
     pub(super) router: Router,
     /// Which web pages may read the responses.
-    pub(super) pages: PagePermissions,
+    pub(super) pages: CrossOriginPolicy,
 }
 
-impl InForce {
-    pub(super) fn new(serving: Serving) -> Self {
+impl CurrentService {
+    pub(super) fn new(serving: ConfiguredService) -> Self {
         Self(RwLock::new(Arc::new(serving)))
     }
 
@@ -31,7 +31,7 @@ impl InForce {
         Arc::clone(&self.serving().state)
     }
 
-    pub(super) fn serving(&self) -> Arc<Serving> {
+    pub(super) fn serving(&self) -> Arc<ConfiguredService> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -41,9 +41,9 @@ impl InForce {
     pub(super) async fn ask(
         &self,
         asked: &AppState,
-        client: Client,
-        question: Question,
-    ) -> Result<(Arc<AppState>, Answered), Refusal> {
+        client: ClientIdentity,
+        question: NameQuestion,
+    ) -> Result<(Arc<AppState>, AdmittedResolution), Refusal> {
         let answered = asked.admission.ask(client, question.clone()).await?;
         let latest = self.state();
         if std::ptr::eq(&*latest, asked) {
@@ -54,7 +54,7 @@ impl InForce {
     }
 
     /// Puts `serving` in force from the next response on.
-    pub(super) fn replace(&self, serving: Serving) {
+    pub(super) fn replace(&self, serving: ConfiguredService) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(serving);
     }
 }

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
 
-use super::caching::{is_known_to_client, not_modified};
+use super::caching::{matches_client_tag, not_modified};
 use super::problem;
 use super::state::AppState;
 
@@ -18,9 +18,9 @@ use super::state::AppState;
 const KEYS_FRESH: &str = "public, max-age=600";
 
 pub(super) async fn key_set(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
-    let Some(signatures) = &state.signatures else { return problem::refused(Refusal::RouteUnknown, None) };
+    let Some(signatures) = &state.signatures else { return problem::refusal_response(Refusal::RouteUnknown, None) };
     let tag = signatures.keys_tag.clone();
-    let mut response = if is_known_to_client(&headers, tag.to_str().unwrap_or_default()) {
+    let mut response = if matches_client_tag(&headers, tag.to_str().unwrap_or_default()) {
         not_modified()
     } else {
         let mut response = Response::new(Body::from(signatures.keys.clone()));

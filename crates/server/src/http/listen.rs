@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::activity::Activity;
+use super::activity::ConnectionActivity;
 use super::api_kind::ListenerRole;
-use super::client_limits::Client;
-use super::connection_set::{ConnectionSet, Member};
-use super::in_force::InForce;
-use super::listener::{Listener, Stream};
+use super::client_limits::ClientIdentity;
+use super::connection_set::{ConnectionSet, ConnectionSetMember};
+use super::in_force::CurrentService;
+use super::listener::{Listener, SocketStream};
 use super::{connection, request};
 
 /// Pause after accepting a connection failed (no file descriptors left). Retrying at once would busy-loop.
@@ -26,7 +26,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Serves on all listeners until `stop` completes, then drains.
 pub(super) async fn run(
     listeners: impl IntoIterator<Item = (Listener, ListenerRole)>,
-    in_force: Arc<InForce>,
+    in_force: Arc<CurrentService>,
     stop: impl Future<Output = ()>,
 ) {
     let (close, closed) = watch::channel(false);
@@ -34,7 +34,7 @@ pub(super) async fn run(
     let mut open = JoinSet::new();
     for (listener, role) in listeners {
         let set = ConnectionSet::new(&in_force.state().http);
-        let service = Service { role, in_force: Arc::clone(&in_force), ended: ended.clone() };
+        let service = ConnectionContext { role, in_force: Arc::clone(&in_force), ended: ended.clone() };
         open.spawn(serve_until_closed(listener, set, service, closed.clone()));
     }
     stop.await;
@@ -53,9 +53,9 @@ pub(super) async fn run(
 
 /// What is needed to serve a connection.
 #[derive(Clone)]
-struct Service {
+struct ConnectionContext {
     role: ListenerRole,
-    in_force: Arc<InForce>,
+    in_force: Arc<CurrentService>,
     ended: watch::Receiver<bool>,
 }
 
@@ -63,7 +63,7 @@ struct Service {
 async fn serve_until_closed(
     listener: Listener,
     set: ConnectionSet,
-    service: Service,
+    service: ConnectionContext,
     mut closed: watch::Receiver<bool>,
 ) {
     let mut open = JoinSet::new();
@@ -86,7 +86,7 @@ async fn serve_until_closed(
 }
 
 /// The next connection, once the set has room for it.
-async fn arrive(listener: &Listener, set: &ConnectionSet) -> (Stream, Client, Member) {
+async fn arrive(listener: &Listener, set: &ConnectionSet) -> (SocketStream, ClientIdentity, ConnectionSetMember) {
     loop {
         let (stream, client) = match listener.accept().await {
             Ok(arrived) => arrived,
@@ -99,31 +99,36 @@ async fn arrive(listener: &Listener, set: &ConnectionSet) -> (Stream, Client, Me
         if let Some(member) = set.take_in(client).await {
             return (stream, client, member);
         }
-        telemetry::connection_refused();
+        telemetry::count_refused_connection();
         tracing::debug!(client = %client, "a connection was closed: its client has too many");
     }
 }
 
-async fn serve(stream: Stream, client: Client, member: Member, service: Service) {
+async fn serve(stream: SocketStream, client: ClientIdentity, member: ConnectionSetMember, service: ConnectionContext) {
     match stream {
-        Stream::Tcp(stream) => serve_bytes(stream, client, member, service).await,
+        SocketStream::Tcp(stream) => serve_bytes(stream, client, member, service).await,
         #[cfg(unix)]
-        Stream::Unix(stream) => serve_bytes(stream, client, member, service).await,
+        SocketStream::Unix(stream) => serve_bytes(stream, client, member, service).await,
     }
 }
 
-async fn serve_bytes(stream: impl AsyncRead + AsyncWrite + Unpin, client: Client, member: Member, service: Service) {
-    let _open = telemetry::connection_opens();
-    let Service { role, in_force, ended } = service;
+async fn serve_bytes(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    client: ClientIdentity,
+    member: ConnectionSetMember,
+    service: ConnectionContext,
+) {
+    let _open = telemetry::track_open_connection();
+    let ConnectionContext { role, in_force, ended } = service;
     let limits = in_force.state().http.clone();
-    let activity: &Arc<Activity> = &member.activity;
+    let activity: &Arc<ConnectionActivity> = &member.activity;
     let handle = |request: hyper::Request<Body>| {
         let (in_force, activity) = (Arc::clone(&in_force), Arc::clone(activity));
         async move { request::answer(&in_force, role, client, &activity, request).await }
     };
     match connection::serve(stream, &limits, activity, handle, ended).await {
         Err(error) if error.is_parse() => {
-            telemetry::head_refused();
+            telemetry::count_refused_head();
             tracing::info!(%error, client = %client, "the head of a request was refused");
         }
         // Any other error means that the client was too slow or disconnected.

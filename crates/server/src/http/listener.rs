@@ -2,10 +2,10 @@
 
 use std::io;
 
-use clresolve_resolver::config::ListenAt;
+use clresolve_resolver::config::ListenAddress;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::client_limits::Client;
+use super::client_limits::ClientIdentity;
 #[cfg(unix)]
 use super::unix_socket::UnixSocket;
 
@@ -19,7 +19,7 @@ pub(super) enum Listener {
     Unix(UnixSocket),
 }
 
-pub(super) enum Stream {
+pub(super) enum SocketStream {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(tokio::net::UnixStream),
@@ -27,33 +27,33 @@ pub(super) enum Stream {
 
 impl Listener {
     /// Binds to `at`. Also returns the actual address: for port 0, the port that the system chose.
-    pub(super) async fn bind(at: &ListenAt) -> io::Result<(Self, ListenAt)> {
+    pub(super) async fn bind(at: &ListenAddress) -> io::Result<(Self, ListenAddress)> {
         match at {
-            ListenAt::Tcp(address) => {
+            ListenAddress::Tcp(address) => {
                 let listener = TcpListener::bind(address).await?;
                 let bound = listener.local_addr()?;
-                Ok((Self::Tcp(listener), ListenAt::Tcp(bound)))
+                Ok((Self::Tcp(listener), ListenAddress::Tcp(bound)))
             }
             #[cfg(unix)]
-            ListenAt::Unix(path) => Ok((Self::Unix(UnixSocket::bind(path, MODE).await?), at.clone())),
+            ListenAddress::Unix(path) => Ok((Self::Unix(UnixSocket::bind(path, MODE).await?), at.clone())),
             #[cfg(not(unix))]
-            ListenAt::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+            ListenAddress::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
     /// Accepts the next connection. Its client is the peer's address, or the user that owns the peer process.
-    pub(super) async fn accept(&self) -> io::Result<(Stream, Client)> {
+    pub(super) async fn accept(&self) -> io::Result<(SocketStream, ClientIdentity)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
                 // If this fails, small responses may be delayed (Nagle's algorithm), but they still arrive.
                 let _ = stream.set_nodelay(true);
-                Ok((Stream::Tcp(stream), Client::from(peer.ip())))
+                Ok((SocketStream::Tcp(stream), ClientIdentity::from(peer.ip())))
             }
             #[cfg(unix)]
             Self::Unix(socket) => {
                 let (stream, user) = socket.accept().await?;
-                Ok((Stream::Unix(stream), Client::User(user)))
+                Ok((SocketStream::Unix(stream), ClientIdentity::User(user)))
             }
         }
     }

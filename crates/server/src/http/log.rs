@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::http::{Method, Uri};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
-use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
-use clresolve_payment::check::CheckAnswer;
-use clresolve_verdict::verdict::{Served, Verdict};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::UntrustedText;
+use clresolve_payment::check::SellerCheckDocument;
+use clresolve_verdict::verdict::{Verdict, VerdictCopyKind};
 use tokio::time::Instant;
 
-use super::client_limits::Client;
+use super::client_limits::ClientIdentity;
 
 /// The log fields of a response. Handlers attach it to the response.
 #[derive(Clone, Debug, Default)]
@@ -24,28 +24,28 @@ pub(super) struct LogEntry {
 }
 
 impl LogEntry {
-    pub(super) fn of_verdict(verdict: &Arc<Verdict>) -> Self {
+    pub(super) fn from_verdict(verdict: &Arc<Verdict>) -> Self {
         let code = verdict.reasons.first().map(|reason| reason.code.slug());
         Self { verdict: Some(Arc::clone(verdict)), code, ..Self::default() }
     }
 
-    pub(super) fn of_check(check: &CheckAnswer) -> Self {
+    pub(super) fn from_check(check: &SellerCheckDocument) -> Self {
         let code = check.reasons.first().map(|reason| reason.code.slug());
         Self { name: check.name.clone(), code, ..Self::default() }
     }
 
-    pub(super) fn of_refusal(refusal: Refusal) -> Self {
+    pub(super) fn from_refusal(refusal: Refusal) -> Self {
         Self { code: Some(refusal.slug()), refusal: Some(refusal), ..Self::default() }
     }
 
     #[must_use]
-    pub(super) fn named(mut self, name: &str) -> Self {
+    pub(super) fn with_name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
     #[must_use]
-    pub(super) fn because(mut self, code: Option<&'static str>) -> Self {
+    pub(super) fn with_code(mut self, code: Option<&'static str>) -> Self {
         self.code = code;
         self
     }
@@ -61,19 +61,19 @@ impl LogEntry {
     }
 
     fn is_trusted(&self) -> bool {
-        self.verdict.as_ref().is_some_and(|verdict| verdict.state == State::Trusted)
+        self.verdict.as_ref().is_some_and(|verdict| verdict.state == TrustState::Trusted)
     }
 
     /// Whether the response returns a cached verdict.
     fn is_cached(&self) -> bool {
-        self.verdict.as_ref().is_some_and(|verdict| verdict.freshness.served == Served::Cached)
+        self.verdict.as_ref().is_some_and(|verdict| verdict.freshness.served == VerdictCopyKind::Cached)
     }
 }
 
 pub(super) struct LoggedRequest<'a> {
     pub(super) method: &'a Method,
     pub(super) uri: &'a Uri,
-    pub(super) client: Client,
+    pub(super) client: ClientIdentity,
     pub(super) started: Instant,
 }
 
@@ -92,9 +92,9 @@ pub(super) fn write(asked: &LoggedRequest<'_>, response: &Response, is_health: b
     let verdict = entry.verdict.as_deref();
     let (code, status) = (entry.code, response.status().as_u16());
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let path = Foreign::new(uri.path());
+    let path = UntrustedText::new(uri.path());
     let name = verdict.map(|verdict| verdict.name.input.as_str()).or(entry.name.as_deref());
-    let name = name.map(|name| tracing::field::display(Foreign::new(name)));
+    let name = name.map(|name| tracing::field::display(UntrustedText::new(name)));
     let state = verdict.map(|verdict| verdict.state.as_str());
     if is_routine {
         tracing::debug!(%method, %path, name, state, code, status, ms, client = %client, "request");

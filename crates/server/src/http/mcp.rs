@@ -16,9 +16,9 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::config::McpConfig;
-use clresolve_resolver::cpu_pool::PoolFull;
-use clresolve_resolver::cpu_share::{self, Urgency, Work};
-use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::cpu_pool::CpuPoolFullError;
+use clresolve_resolver::cpu_share::{self, CpuTaskContext, Urgency};
+use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use rmcp::ServerHandler;
@@ -26,13 +26,13 @@ use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::admission::keeping;
-use super::body::{self, RequestError};
-use super::client_limits::{Client, HeldSlots};
-use super::in_force::InForce;
+use super::admission::hold_while;
+use super::body::{self, RequestBodyError};
+use super::client_limits::{ClientIdentity, SlotReservation};
+use super::in_force::CurrentService;
 use super::request_slot::RequestSlot;
 use super::state::AppState;
-use crate::mcp::{self, AgentAnswer, Answer, Asker, Failure, MAX_MESSAGE_BYTES, McpServer};
+use crate::mcp::{self, MAX_MESSAGE_BYTES, McpBackend, McpServer, ResolverAnswer, ToolAnswer, ToolFailure};
 
 /// The protocol's requirement on `Accept`.
 const ACCEPT_BOTH: &str = "accept both application/json and text/event-stream";
@@ -41,47 +41,47 @@ const ACCEPT_BOTH: &str = "accept both application/json and text/event-stream";
 const PIECE: usize = 16 * 1024;
 
 /// `POST /mcp`
-pub(super) async fn answer(
+pub(super) async fn serve_mcp(
     State(state): State<Arc<AppState>>,
-    Extension(in_force): Extension<Arc<InForce>>,
-    Extension(client): Extension<Client>,
+    Extension(in_force): Extension<Arc<CurrentService>>,
+    Extension(client): Extension<ClientIdentity>,
     Extension(permit): Extension<RequestSlot>,
     request: Request,
 ) -> Response {
-    let answered = answered(state, in_force, client, permit, request).await;
-    let mut response = answered.unwrap_or_else(RequestError::into_response);
+    let answered = answer_message(state, in_force, client, permit, request).await;
+    let mut response = answered.unwrap_or_else(RequestBodyError::into_response);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
-async fn answered(
+async fn answer_message(
     state: Arc<AppState>,
-    in_force: Arc<InForce>,
-    client: Client,
+    in_force: Arc<CurrentService>,
+    client: ClientIdentity,
     permit: RequestSlot,
     request: Request,
-) -> Result<Response, RequestError> {
+) -> Result<Response, RequestBodyError> {
     let (head, body) = request.into_parts();
-    if let Some(error) = objection(head.clone(), &state.mcp).await {
+    if let Some(error) = head_rejection(head.clone(), &state.mcp).await {
         return Err(error);
     }
     let request = Request::from_parts(head.clone(), body);
-    let (bytes, slot) = body::document(request, &state, client, MAX_MESSAGE_BYTES).await?;
+    let (bytes, slot) = body::read_document(request, &state, client, MAX_MESSAGE_BYTES).await?;
     let (bytes, slot) = (Bytes::from(bytes), Arc::new(slot));
     let work = state.work(client, mcp::urgency(&bytes));
-    cpu_share::within(work, called(state, in_force, client, permit, head, bytes, slot)).await
+    cpu_share::run_within(work, run_message(state, in_force, client, permit, head, bytes, slot)).await
 }
 
 /// The answer to a message. Whatever is called, its reading is as urgent as the tools that it names.
-async fn called(
+async fn run_message(
     state: Arc<AppState>,
-    in_force: Arc<InForce>,
-    client: Client,
+    in_force: Arc<CurrentService>,
+    client: ClientIdentity,
     permit: RequestSlot,
     head: Parts,
     bytes: Bytes,
-    slot: Arc<HeldSlots>,
-) -> Result<Response, RequestError> {
+    slot: Arc<SlotReservation>,
+) -> Result<Response, RequestBodyError> {
     let reading = state.resolver.pool().try_run({
         let (bytes, slot) = (bytes.clone(), Arc::clone(&slot));
         move || {
@@ -90,11 +90,11 @@ async fn called(
             read
         }
     });
-    if let Err(error) = reading.await.map_err(|PoolFull| Refusal::Overloaded)? {
+    if let Err(error) = reading.await.map_err(|CpuPoolFullError| Refusal::Overloaded)? {
         return Ok(holding(no_message(&error), (permit, slot)));
     }
-    let (rules, resolver) = (rules(&state.mcp), state.resolver.clone());
-    let server = McpServer::new(Admitted { state, in_force, client, slot: Arc::clone(&slot) });
+    let (rules, resolver) = (transport_config(&state.mcp), state.resolver.clone());
+    let server = McpServer::new(HttpMcpBackend { state, in_force, client, slot: Arc::clone(&slot) });
     let service =
         StreamableHttpService::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), rules);
     // The transport parses the message again and serializes the response.
@@ -141,14 +141,18 @@ fn pieces(part: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<Bytes
 
 /// Why the transport rejects any request with this head. `Host`, `Origin` and `Accept` are checked before the body is
 /// read, so that a page without permission cannot make the daemon read one.
-async fn objection(head: Parts, config: &McpConfig) -> Option<RequestError> {
+async fn head_rejection(head: Parts, config: &McpConfig) -> Option<RequestBodyError> {
     if !has_readable_host(&head) {
         return Some(Refusal::HostUnexpected.into());
     }
-    let service = StreamableHttpService::new(|| Ok(Nobody), Arc::new(NeverSessionManager::default()), rules(config));
+    let service = StreamableHttpService::new(
+        || Ok(ToollessMcpServer),
+        Arc::new(NeverSessionManager::default()),
+        transport_config(config),
+    );
     match service.handle(Request::from_parts(head, Body::empty())).await.status() {
         StatusCode::FORBIDDEN => Some(Refusal::HostUnexpected.into()),
-        StatusCode::NOT_ACCEPTABLE => Some(RequestError::not_acceptable(ACCEPT_BOTH)),
+        StatusCode::NOT_ACCEPTABLE => Some(RequestBodyError::not_acceptable(ACCEPT_BOTH)),
         _ => None,
     }
 }
@@ -164,9 +168,9 @@ fn has_readable_host(head: &Parts) -> bool {
 
 /// A server without tools, used to check heads.
 #[derive(Clone)]
-struct Nobody;
+struct ToollessMcpServer;
 
-impl ServerHandler for Nobody {}
+impl ServerHandler for ToollessMcpServer {}
 
 /// The response to a body that is not a JSON-RPC message.
 fn no_message(error: &ServerJsonRpcMessage) -> Response {
@@ -177,7 +181,7 @@ fn no_message(error: &ServerJsonRpcMessage) -> Response {
 }
 
 /// Which requests the transport accepts. It rejects pages that use DNS rebinding, and pages of other origins.
-fn rules(config: &McpConfig) -> StreamableHttpServerConfig {
+fn transport_config(config: &McpConfig) -> StreamableHttpServerConfig {
     let rules = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -190,30 +194,33 @@ fn rules(config: &McpConfig) -> StreamableHttpServerConfig {
 }
 
 /// A client of the daemon, within its limits.
-struct Admitted {
+struct HttpMcpBackend {
     state: Arc<AppState>,
-    in_force: Arc<InForce>,
-    client: Client,
+    in_force: Arc<CurrentService>,
+    client: ClientIdentity,
     /// The slots of its message. Work on the message holds them until it ends.
-    slot: Arc<HeldSlots>,
+    slot: Arc<SlotReservation>,
 }
 
 #[async_trait]
-impl Asker for Admitted {
-    async fn ask(&self, question: Question) -> Result<AgentAnswer, Refusal> {
+impl McpBackend for HttpMcpBackend {
+    async fn ask(&self, question: NameQuestion) -> Result<ResolverAnswer, Refusal> {
         let (state, answered) = self.in_force.ask(&self.state, self.client, question).await?;
-        Ok(AgentAnswer { resolver: state.resolver.clone(), resolution: answered.resolution })
+        Ok(ResolverAnswer { resolver: state.resolver.clone(), resolution: answered.resolution })
     }
 
-    async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
-        self.state.admission.admitted(self.client, keeping(Arc::clone(&self.slot), work)).await?
+    async fn run_admitted(
+        &self,
+        work: BoxFuture<'static, Result<ToolAnswer, ToolFailure>>,
+    ) -> Result<ToolAnswer, ToolFailure> {
+        self.state.admission.run_admitted(self.client, hold_while(Arc::clone(&self.slot), work)).await?
     }
 
-    fn permit(&self) -> Arc<dyn Any + Send + Sync> {
+    fn message_permit(&self) -> Arc<dyn Any + Send + Sync> {
         Arc::clone(&self.slot) as _
     }
 
-    fn work(&self, urgency: Urgency) -> Option<Work> {
+    fn pool_work(&self, urgency: Urgency) -> Option<CpuTaskContext> {
         Some(self.state.work(self.client, urgency))
     }
 

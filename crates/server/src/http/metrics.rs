@@ -11,9 +11,9 @@ use clresolve_core::reason::Refusal;
 use super::problem;
 use super::state::AppState;
 
-pub(super) async fn all(State(state): State<Arc<AppState>>) -> Response {
+pub(super) async fn serve_metrics(State(state): State<Arc<AppState>>) -> Response {
     let Some(exposition) = &state.counters.exposition else {
-        return problem::refused(Refusal::RouteUnknown, None);
+        return problem::refusal_response(Refusal::RouteUnknown, None);
     };
     let text = exposition.render_for(&state.upstreams);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

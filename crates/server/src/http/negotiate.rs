@@ -14,8 +14,8 @@ const JSON: &str = "application/json";
 /// Whether `Accept` prefers events to the verdict as JSON or signed. The `q` of events is higher, or it is equal and
 /// the other media type is matched less exactly.
 pub(super) fn wants_events(headers: &HeaderMap) -> bool {
-    let [plain, signed, events] = fits(headers);
-    is_named(events) && events > plain && events > signed
+    let [plain, signed, events] = media_matches(headers);
+    is_explicit(events) && events > plain && events > signed
 }
 
 /// Maximum number of media ranges that are evaluated. Browsers send ten.
@@ -23,7 +23,7 @@ const MAX_RANGES: usize = 32;
 
 /// The form in which a request wants a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum NegotiatedForm {
     /// JSON. Also the form for a request that accepts neither.
     Plain,
     Signed,
@@ -31,17 +31,17 @@ pub(super) enum Form {
 }
 
 /// How well a form matches: `q` in thousandths, and how exactly the range matches (0 for no match).
-type Fit = (u16, u8);
+type MediaTypeMatch = (u16, u8);
 
 /// The exactness of a range that contains the full media type.
 const BY_NAME: u8 = 3;
 
-impl Form {
+impl NegotiatedForm {
     /// The form that `Accept` asks for. The signed form wins if its `q` is higher, or if the `q` values are equal and
     /// its range matches more exactly.
-    pub(super) fn asked(headers: &HeaderMap) -> Self {
-        let [plain, signed, _] = fits(headers);
-        if !is_named(signed) || plain >= signed {
+    pub(super) fn from_accept(headers: &HeaderMap) -> Self {
+        let [plain, signed, _] = media_matches(headers);
+        if !is_explicit(signed) || plain >= signed {
             return Self::Plain;
         }
         if plain.0 == 0 { Self::Signed } else { Self::SignedOrPlain }
@@ -49,12 +49,12 @@ impl Form {
 }
 
 /// Whether a form is listed explicitly and its `q` is not 0.
-const fn is_named((q, exactness): Fit) -> bool {
+const fn is_explicit((q, exactness): MediaTypeMatch) -> bool {
     q > 0 && exactness == BY_NAME
 }
 
 /// How well `Accept` matches JSON, the signed form and events, each by its most specific matching range.
-fn fits(headers: &HeaderMap) -> [Fit; 3] {
+fn media_matches(headers: &HeaderMap) -> [MediaTypeMatch; 3] {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut fits = [(0, 0); 3];
     for range in values.flat_map(|value| value.split(',')).take(MAX_RANGES) {
@@ -107,27 +107,27 @@ mod tests {
     #[test]
     fn the_signed_form_is_for_clients_that_name_it() {
         for (accept, form) in [
-            ("", Form::Plain),
-            ("*/*", Form::Plain),
-            ("text/html, application/*", Form::Plain),
-            ("application/json", Form::Plain),
-            ("application/json, application/jose", Form::Plain),
-            ("application/jose", Form::Signed),
-            ("Application/JOSE ; q=0.3", Form::Signed),
-            ("application/jose, */*;q=0.1", Form::SignedOrPlain),
-            ("application/jose, */*", Form::SignedOrPlain),
-            ("application/jose, application/json;q=0.9", Form::SignedOrPlain),
-            ("application/jose;q=0.8, application/json;q=0.9", Form::Plain),
-            ("application/jose, */*;q=0.5, application/json;q=0", Form::Signed),
-            ("application/jose;q=0, */*", Form::Plain),
-            ("application/jose;q=2", Form::Plain),
-            ("application/jose;q=x", Form::Plain),
+            ("", NegotiatedForm::Plain),
+            ("*/*", NegotiatedForm::Plain),
+            ("text/html, application/*", NegotiatedForm::Plain),
+            ("application/json", NegotiatedForm::Plain),
+            ("application/json, application/jose", NegotiatedForm::Plain),
+            ("application/jose", NegotiatedForm::Signed),
+            ("Application/JOSE ; q=0.3", NegotiatedForm::Signed),
+            ("application/jose, */*;q=0.1", NegotiatedForm::SignedOrPlain),
+            ("application/jose, */*", NegotiatedForm::SignedOrPlain),
+            ("application/jose, application/json;q=0.9", NegotiatedForm::SignedOrPlain),
+            ("application/jose;q=0.8, application/json;q=0.9", NegotiatedForm::Plain),
+            ("application/jose, */*;q=0.5, application/json;q=0", NegotiatedForm::Signed),
+            ("application/jose;q=0, */*", NegotiatedForm::Plain),
+            ("application/jose;q=2", NegotiatedForm::Plain),
+            ("application/jose;q=x", NegotiatedForm::Plain),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(accept));
-            assert_eq!(Form::asked(&headers), form, "{accept}");
+            assert_eq!(NegotiatedForm::from_accept(&headers), form, "{accept}");
         }
-        assert_eq!(Form::asked(&HeaderMap::new()), Form::Plain);
+        assert_eq!(NegotiatedForm::from_accept(&HeaderMap::new()), NegotiatedForm::Plain);
     }
 
     #[test]
@@ -162,6 +162,6 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(ACCEPT, HeaderValue::from_static("application/json;q=0.5"));
         headers.append(ACCEPT, HeaderValue::from_static("application/jose"));
-        assert_eq!(Form::asked(&headers), Form::SignedOrPlain);
+        assert_eq!(NegotiatedForm::from_accept(&headers), NegotiatedForm::SignedOrPlain);
     }
 }

@@ -1,7 +1,7 @@
 //! `GET /openapi.json` returns a description of this daemon's routes (OpenAPI 3.1).
 //!
-//! [`Operation`] describes one method of a route. `operations.rs` defines all operations, and `router.rs` pairs each
-//! with its handler. Statuses and codes come from the registry of refusals, document schemas from `schemas/`.
+//! [`OpenApiOperation`] describes one method of a route. `operations.rs` defines all operations, and `router.rs` pairs
+//! each with its handler. Statuses and codes come from the registry of refusals, document schemas from `schemas/`.
 
 mod components;
 mod examples;
@@ -14,18 +14,18 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-pub(super) use self::operation::Operation;
-use self::operation::Tag;
+pub(super) use self::operation::OpenApiOperation;
+use self::operation::OpenApiTag;
 
 pub(super) const DESCRIPTION: &str = "/openapi.json";
 
 /// The description of a set of routes, rendered once per configuration.
 #[derive(Clone)]
-pub(super) struct Description(Bytes);
+pub(super) struct OpenApiDescription(Bytes);
 
-impl Description {
+impl OpenApiDescription {
     /// Describes the given routes: each path with its methods.
-    pub(super) fn of<'a>(routes: impl Iterator<Item = (&'a str, Map<String, Value>)>) -> Self {
+    pub(super) fn from_routes<'a>(routes: impl Iterator<Item = (&'a str, Map<String, Value>)>) -> Self {
         // For OpenAPI, a wildcard segment at the end of a path is an ordinary parameter.
         let paths = routes.map(|(path, methods)| (path.replace("{*", "{"), methods.into()));
         let own = (DESCRIPTION.to_owned(), Value::Object([operations::description().document()].into_iter().collect()));
@@ -39,7 +39,7 @@ impl Description {
             },
             // Relative to the URL of this document, so that it is also right behind a proxy.
             "servers": [{"url": "/", "description": "This daemon."}],
-            "tags": Tag::ALL.map(Tag::document),
+            "tags": OpenApiTag::ALL.map(OpenApiTag::document),
             "paths": paths.chain([own]).collect::<Map<String, Value>>(),
             "components": {"schemas": components::all()},
         });

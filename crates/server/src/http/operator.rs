@@ -6,28 +6,28 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::reload::Restart;
+use super::reload::StartupSetting;
 
 /// The result of reloading the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reread {
+pub struct ReloadOutcome {
     /// The file that was read.
     pub file: PathBuf,
     /// Whether the file is identical to the configuration already in force. If so, the operator has probably edited
     /// another file.
     pub is_unchanged: bool,
     /// The changed keys that require a restart.
-    pub restart: Vec<Restart>,
+    pub restart: Vec<StartupSetting>,
 }
 
 /// The program that embeds the daemon, as the admin socket calls it.
 #[async_trait]
-pub trait Operator: Send + Sync {
+pub trait DaemonOperator: Send + Sync {
     /// Reads the configuration again and puts it in force.
     ///
     /// # Errors
     /// Describes why the previous configuration stays in force.
-    async fn reload(&self) -> Result<Reread, String>;
+    async fn reload(&self) -> Result<ReloadOutcome, String>;
 
     /// The settings in force by key, without secrets.
     async fn settings(&self) -> BTreeMap<String, Value>;

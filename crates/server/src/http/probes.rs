@@ -9,15 +9,17 @@ use std::sync::Arc;
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use clresolve_core::json::object::from_object;
-use clresolve_core::text::inert_json;
-use clresolve_resolver::resolve::{DecisionEvent, EMPTY, Probe, ProbeAnswer, Question, Sellers};
+use clresolve_core::text::escape_unsafe_json;
+use clresolve_resolver::resolve::{
+    DecisionLogEvent, EMPTY, NameQuestion, SellerProbe, SellerProbeDocument, SellerProbeScope,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::body::{self, RequestError};
-use super::client_limits::Client;
-use super::in_force::InForce;
-use super::receipts::{JSON, sent};
+use super::body::{self, RequestBodyError};
+use super::client_limits::ClientIdentity;
+use super::in_force::CurrentService;
+use super::receipts::{JSON, private_verdict_response};
 use super::state::AppState;
 
 pub(super) const PATH: &str = "/v1/probes";
@@ -35,33 +37,33 @@ pub(super) struct ProbeQuestion {
 /// `POST /v1/probes`
 pub(super) async fn probe(
     State(state): State<Arc<AppState>>,
-    Extension(in_force): Extension<Arc<InForce>>,
-    Extension(client): Extension<Client>,
+    Extension(in_force): Extension<Arc<CurrentService>>,
+    Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answered(&state, &in_force, client, request).await.unwrap_or_else(RequestError::into_response)
+    answer_probe(&state, &in_force, client, request).await.unwrap_or_else(RequestBodyError::into_response)
 }
 
-async fn answered(
+async fn answer_probe(
     state: &Arc<AppState>,
-    in_force: &InForce,
-    client: Client,
+    in_force: &CurrentService,
+    client: ClientIdentity,
     request: Request,
-) -> Result<Response, RequestError> {
-    let (bytes, slot) = body::document(request, state, client, state.http.body_bytes).await?;
+) -> Result<Response, RequestBodyError> {
+    let (bytes, slot) = body::read_document(request, state, client, state.http.body_bytes).await?;
     let ProbeQuestion { name, verb } =
-        from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
+        from_object(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))?;
     drop(slot);
-    let question = Question::new(&name);
+    let question = NameQuestion::new(&name);
     let resolution = state.admission.ask(client, question.clone()).await?.resolution;
     let resolver = state.resolver.clone();
-    let probe = Probe { name, verb, body: Some(EMPTY), sellers: Sellers::OfAllowedAgents };
-    let asked = state.admission.admitted(client, async move { resolver.probe(&resolution, &probe).await }).await?;
+    let probe = SellerProbe { name, verb, body: Some(EMPTY), sellers: SellerProbeScope::OfAllowedAgents };
+    let asked = state.admission.run_admitted(client, async move { resolver.probe(&resolution, &probe).await }).await?;
     let asked = Arc::new(asked);
     let (state, answered) = in_force.ask(state, client, question).await?;
-    let (decision, resolution) = state.resolver.decide_on(answered.resolution, &asked).await;
-    DecisionEvent::of(&decision).report();
-    let answer = ProbeAnswer::new(asked.terms().as_ref().ok(), &decision);
+    let (decision, resolution) = state.resolver.decide_unreported(answered.resolution, &asked).await;
+    DecisionLogEvent::of_decision(&decision).report();
+    let answer = SellerProbeDocument::new(asked.terms().as_ref().ok(), &decision);
     let answer = serde_json::to_string(&answer).expect("an answer has a JSON form: its keys are strings");
-    Ok(sent(inert_json(&answer).into_bytes(), JSON, resolution.verdict()))
+    Ok(private_verdict_response(escape_unsafe_json(&answer).into_bytes(), JSON, resolution.verdict()))
 }

@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use clresolve_core::reason::{Code, Refusal};
-use clresolve_core::text::Foreign;
+use clresolve_core::reason::{ReasonCode, Refusal};
+use clresolve_core::text::UntrustedText;
 use clresolve_verdict::verdict::Verdict;
 use serde_json::{Value, json};
 
@@ -21,16 +21,16 @@ const QUOTA_PAUSE: u64 = 60;
 const OVERLOAD_PAUSE: u64 = 1;
 
 /// A problem response with details beyond the title.
-pub(super) fn refused(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Response {
-    let body = document(refusal, detail);
+pub(super) fn refusal_response(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Response {
+    let body = problem_document(refusal, detail);
     let mut response = response(status(refusal), &body);
-    response.headers_mut().extend(retry_after(pause(refusal)));
-    response.extensions_mut().insert(LogEntry::of_refusal(refusal));
+    response.headers_mut().extend(retry_after(retry_seconds(refusal)));
+    response.extensions_mut().insert(LogEntry::from_refusal(refusal));
     response
 }
 
 /// Seconds after which a client may retry.
-pub(super) const fn pause(refusal: Refusal) -> Option<u64> {
+pub(super) const fn retry_seconds(refusal: Refusal) -> Option<u64> {
     match refusal {
         Refusal::ClientOverQuota => Some(QUOTA_PAUSE),
         Refusal::Overloaded | Refusal::Draining | Refusal::NotReady => Some(OVERLOAD_PAUSE),
@@ -44,7 +44,7 @@ pub(super) fn retry_after(pause: Option<u64>) -> Option<(HeaderName, HeaderValue
 }
 
 /// The problem as JSON. It includes the retry time, since a problem in a batch or among events has no header.
-pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value {
+pub(super) fn problem_document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value {
     let mut body = json!({
         "type": refusal.uri(),
         "title": refusal.title(),
@@ -52,17 +52,17 @@ pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value 
         "code": refusal,
     });
     if let Some(detail) = detail {
-        body["detail"] = Foreign::new(&detail).to_string().into();
+        body["detail"] = UntrustedText::new(&detail).to_string().into();
     }
-    if let Some(pause) = pause(refusal) {
+    if let Some(pause) = retry_seconds(refusal) {
         body["retry_after"] = pause.into();
     }
     body
 }
 
 /// The document in the request is too complex to judge. `excess` describes the exceeded limit.
-pub(super) fn too_complex(excess: Option<&str>) -> Response {
-    let code = Code::CardTooComplex;
+pub(super) fn too_complex_response(excess: Option<&str>) -> Response {
+    let code = ReasonCode::CardTooComplex;
     let mut body = json!({
         "type": code.uri(),
         "title": code.entry().title,
@@ -70,23 +70,23 @@ pub(super) fn too_complex(excess: Option<&str>) -> Response {
         "code": code,
     });
     if let Some(excess) = excess {
-        body["detail"] = Foreign::new(excess).to_string().into();
+        body["detail"] = UntrustedText::new(excess).to_string().into();
     }
     let mut response = response(StatusCode::UNPROCESSABLE_ENTITY, &body);
-    response.extensions_mut().insert(LogEntry::default().because(Some(code.slug())));
+    response.extensions_mut().insert(LogEntry::default().with_code(Some(code.slug())));
     response
 }
 
 /// The name is not trusted, so no card is returned (CL-66).
-pub(super) fn not_trusted(verdict: &Arc<Verdict>) -> Response {
+pub(super) fn not_trusted_response(verdict: &Arc<Verdict>) -> Response {
     let code = verdict.reasons.first().map_or(Refusal::InternalError.slug(), |reason| reason.code.slug());
-    objected(verdict, code)
+    objection_response(verdict, code)
 }
 
 /// Nothing is returned, because of the reason with this code.
-pub(super) fn objected(verdict: &Arc<Verdict>, code: &'static str) -> Response {
-    let codes: Vec<Code> = verdict.reasons.iter().map(|reason| reason.code).collect();
-    let (uri, title) = match Code::from_slug(code) {
+pub(super) fn objection_response(verdict: &Arc<Verdict>, code: &'static str) -> Response {
+    let codes: Vec<ReasonCode> = verdict.reasons.iter().map(|reason| reason.code).collect();
+    let (uri, title) = match ReasonCode::from_slug(code) {
         Some(code) => (code.uri(), code.entry().title),
         None => {
             let refusal = Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code);
@@ -99,7 +99,7 @@ pub(super) fn objected(verdict: &Arc<Verdict>, code: &'static str) -> Response {
         "title": title,
         "status": StatusCode::CONFLICT.as_u16(),
         "code": code,
-        "detail": Foreign::new(&verdict.summary).to_string(),
+        "detail": UntrustedText::new(&verdict.summary).to_string(),
         "state": verdict.state,
         "codes": codes,
         "verdict": verdict.id,
@@ -109,7 +109,7 @@ pub(super) fn objected(verdict: &Arc<Verdict>, code: &'static str) -> Response {
     }
     let mut response = response(StatusCode::CONFLICT, &body);
     response.headers_mut().extend(retry_after(verdict.freshness.retry_after));
-    response.extensions_mut().insert(LogEntry::of_verdict(verdict).because(Some(code)));
+    response.extensions_mut().insert(LogEntry::from_verdict(verdict).with_code(Some(code)));
     response
 }
 
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn only_what_is_broken_or_overloaded_is_a_server_error() {
         for refusal in Refusal::ALL {
-            let problem = refused(refusal, None);
+            let problem = refusal_response(refusal, None);
             assert_eq!(problem.headers()[CONTENT_TYPE], "application/problem+json");
             let broken = matches!(refusal, Refusal::InternalError | Refusal::RunOverdue | Refusal::ResourcesUnreadable);
             let busy = matches!(refusal, Refusal::Overloaded | Refusal::Draining | Refusal::NotReady);

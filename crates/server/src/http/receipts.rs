@@ -13,18 +13,18 @@ use axum::response::Response;
 use clresolve_bundle::signed::MEDIA_TYPE;
 use clresolve_core::reason::Refusal;
 use clresolve_messages::receipt::question::MAX_QUESTION_BYTES;
-use clresolve_messages::receipt::{ReceiptQuestion, Verification};
-use clresolve_resolver::cpu_pool::PoolFull;
-use clresolve_resolver::resolve::Question;
+use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
+use clresolve_resolver::cpu_pool::CpuPoolFullError;
+use clresolve_resolver::resolve::NameQuestion;
 use clresolve_resolver::sign;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Verdict;
 
-use super::admission::keeping;
-use super::body::{self, RequestError};
-use super::client_limits::Client;
+use super::admission::hold_while;
+use super::body::{self, RequestBodyError};
+use super::client_limits::ClientIdentity;
 use super::log::LogEntry;
-use super::negotiate::Form;
+use super::negotiate::NegotiatedForm;
 use super::problem;
 use super::state::AppState;
 
@@ -34,17 +34,21 @@ pub(super) const JSON: &str = "application/json";
 /// `POST /v1/receipts/verify`
 pub(super) async fn verify(
     State(state): State<Arc<AppState>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answered(&state, client, request).await.unwrap_or_else(RequestError::into_response)
+    answer_receipt(&state, client, request).await.unwrap_or_else(RequestBodyError::into_response)
 }
 
-async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Result<Response, RequestError> {
-    let form = Form::asked(request.headers());
+async fn answer_receipt(
+    state: &Arc<AppState>,
+    client: ClientIdentity,
+    request: Request,
+) -> Result<Response, RequestBodyError> {
+    let form = NegotiatedForm::from_accept(request.headers());
     let (question, slot) =
-        body::question(request, state, client, MAX_QUESTION_BYTES, ReceiptQuestion::from_json).await?;
-    let resolution = state.admission.ask(client, Question::new(&question.name)).await?.resolution;
+        body::read_question(request, state, client, MAX_QUESTION_BYTES, ReceiptVerificationRequest::from_json).await?;
+    let resolution = state.admission.ask(client, NameQuestion::new(&question.name)).await?.resolution;
     let verdict = Arc::clone(resolution.verdict());
     let judging = Arc::clone(state);
     let work = async move {
@@ -54,34 +58,43 @@ async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Re
         } else {
             resolver.verify_receipt_of(&resolution, question).await
         };
-        resolver.pool().try_run(move || Written::of(&judging, form, &found, &resolution)).await
+        resolver
+            .pool()
+            .try_run(move || RenderedVerification::render_verification(&judging, form, &found, &resolution))
+            .await
     };
-    let work = keeping(slot, work);
-    let mut response = match state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)? {
-        Ok(Written { body, media }) => sent(body, media, &verdict),
-        Err(detail) => return Ok(problem::refused(Refusal::NotAcceptable, Some(detail.into()))),
-    };
+    let work = hold_while(slot, work);
+    let mut response =
+        match state.admission.run_admitted(client, work).await?.map_err(|CpuPoolFullError| Refusal::Overloaded)? {
+            Ok(RenderedVerification { body, media }) => private_verdict_response(body, media, &verdict),
+            Err(detail) => return Ok(problem::refusal_response(Refusal::NotAcceptable, Some(detail.into()))),
+        };
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }
 
 /// A verification, serialized in the requested form.
-struct Written {
+struct RenderedVerification {
     body: Vec<u8>,
     media: &'static str,
 }
 
-impl Written {
+impl RenderedVerification {
     /// # Errors
     /// Why the verification cannot be signed, if the client accepts only the signed form.
-    fn of(state: &AppState, form: Form, found: &Verification, resolution: &Resolution) -> Result<Self, String> {
+    fn render_verification(
+        state: &AppState,
+        form: NegotiatedForm,
+        found: &ReceiptVerificationDocument,
+        resolution: &Resolution,
+    ) -> Result<Self, String> {
         let plain = || Self { body: serde_json::to_vec(found).unwrap_or_default(), media: JSON };
-        if form == Form::Plain {
+        if form == NegotiatedForm::Plain {
             return Ok(plain());
         }
-        match signature(state, found, resolution) {
+        match sign_verification(state, found, resolution) {
             Ok(jws) => Ok(Self { body: jws.into_bytes(), media: MEDIA_TYPE }),
-            Err(detail) if form == Form::Signed => Err(detail),
+            Err(detail) if form == NegotiatedForm::Signed => Err(detail),
             Err(_) => Ok(plain()),
         }
     }
@@ -89,12 +102,12 @@ impl Written {
 
 /// A response with a document about a message to or from the agent of a verdict, as serialized. It is private to the
 /// client and must not be cached.
-pub(super) fn sent(body: impl Into<Body>, media: &'static str, verdict: &Arc<Verdict>) -> Response {
-    private(body, media, LogEntry::of_verdict(verdict))
+pub(super) fn private_verdict_response(body: impl Into<Body>, media: &'static str, verdict: &Arc<Verdict>) -> Response {
+    private_response(body, media, LogEntry::from_verdict(verdict))
 }
 
 /// A response with a document that is private to the client and must not be cached, with its log entry.
-pub(super) fn private(body: impl Into<Body>, media: &'static str, entry: LogEntry) -> Response {
+pub(super) fn private_response(body: impl Into<Body>, media: &'static str, entry: LogEntry) -> Response {
     let mut response = Response::new(body.into());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
@@ -103,7 +116,11 @@ pub(super) fn private(body: impl Into<Body>, media: &'static str, entry: LogEntr
     response
 }
 
-fn signature(state: &AppState, found: &Verification, resolution: &Resolution) -> Result<String, String> {
+fn sign_verification(
+    state: &AppState,
+    found: &ReceiptVerificationDocument,
+    resolution: &Resolution,
+) -> Result<String, String> {
     let signatures = state.signatures.as_ref().ok_or("this daemon has no key to sign with")?;
     let signed = sign::sign_receipt(signatures.signer(), found, resolution, state.resolver.now());
     signed.map_err(|error| error.to_string())

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_core::state::State;
-use clresolve_payment::Decision;
-use clresolve_resolver::resolve::DecisionEvent;
+use clresolve_core::state::TrustState;
+use clresolve_payment::PaymentDecision;
+use clresolve_resolver::resolve::DecisionLogEvent;
 use clresolve_verdict::verdict::Verdict;
 use jiff::{SignedDuration, Timestamp};
 use moka::sync::Cache;
@@ -23,7 +23,7 @@ const KEPT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The key of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum QuestionKey {
+pub(super) enum DecisionQuestionKey {
     /// The digest of the bytes as sent.
     Sent(Digest),
     /// The digest of the parsed inputs.
@@ -32,9 +32,9 @@ pub(super) enum QuestionKey {
 
 /// A decision as it was sent.
 #[derive(Clone)]
-pub(super) struct Recent {
+pub(super) struct RecentDecision {
     pub(super) name: Arc<str>,
-    pub(super) event: Arc<DecisionEvent>,
+    pub(super) event: Arc<DecisionLogEvent>,
     verdict: Arc<str>,
     valid_until: Option<Timestamp>,
     /// The decision as JSON.
@@ -43,33 +43,35 @@ pub(super) struct Recent {
 }
 
 /// Recent decisions by question. The least used are evicted first. Each configuration has its own cache.
-pub(super) struct RecentDecisions(Cache<QuestionKey, Recent>);
+pub(super) struct RecentDecisionCache(Cache<DecisionQuestionKey, RecentDecision>);
 
-impl RecentDecisions {
+impl RecentDecisionCache {
     pub(super) fn new() -> Self {
-        let weigh = |_: &QuestionKey, recent: &Recent| u32::try_from(2 * recent.body.len()).unwrap_or(u32::MAX);
+        let weigh =
+            |_: &DecisionQuestionKey, recent: &RecentDecision| u32::try_from(2 * recent.body.len()).unwrap_or(u32::MAX);
         Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
     }
 
     /// Returns the decision on this question from the last second.
-    pub(super) fn get(&self, question: QuestionKey, now: Timestamp) -> Option<Recent> {
-        let is_new = |recent: &Recent| (SignedDuration::ZERO..KEPT_FOR).contains(&now.duration_since(recent.made));
-        let holds = |recent: &Recent| recent.valid_until.is_none_or(|until| now < until);
+    pub(super) fn get(&self, question: DecisionQuestionKey, now: Timestamp) -> Option<RecentDecision> {
+        let is_new =
+            |recent: &RecentDecision| (SignedDuration::ZERO..KEPT_FOR).contains(&now.duration_since(recent.made));
+        let holds = |recent: &RecentDecision| recent.valid_until.is_none_or(|until| now < until);
         self.0.get(&question).filter(|recent| is_new(recent) && holds(recent))
     }
 
     /// Stores a decision if its agent is trusted. Other decisions are unlikely to be requested again at once.
-    pub(super) fn keep(
+    pub(super) fn store_trusted(
         &self,
-        question: [QuestionKey; 2],
+        question: [DecisionQuestionKey; 2],
         name: &str,
-        decision: &Decision,
-        event: DecisionEvent,
+        decision: &PaymentDecision,
+        event: DecisionLogEvent,
         body: &Bytes,
         now: Timestamp,
     ) {
-        if decision.state == State::Trusted {
-            let recent = Recent {
+        if decision.state == TrustState::Trusted {
+            let recent = RecentDecision {
                 name: name.into(),
                 event: Arc::new(event),
                 verdict: decision.verdict.as_str().into(),
@@ -82,12 +84,12 @@ impl RecentDecisions {
     }
 
     /// Stores a decision under a further key of the same question. The decision keeps its age.
-    pub(super) fn add(&self, question: QuestionKey, recent: Recent) {
+    pub(super) fn add(&self, question: DecisionQuestionKey, recent: RecentDecision) {
         self.0.insert(question, recent);
     }
 }
 
-impl Recent {
+impl RecentDecision {
     /// Whether the decision is based on this verdict, regardless of how the verdict was served.
     pub(super) fn is_about(&self, verdict: &Verdict) -> bool {
         *self.verdict == verdict.id
@@ -107,16 +109,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::http::client_limits::Client;
-    use crate::http::in_force::InForce;
+    use crate::http::client_limits::ClientIdentity;
+    use crate::http::in_force::CurrentService;
     use crate::http::state::AppState;
-    use crate::http::{decisions, serving};
+    use crate::http::{build_service, decisions};
     use clresolve_resolver::clock::Clock;
     use clresolve_resolver::resolve::Resolver;
     use clresolve_resolver::sandbox::Sandbox;
 
     const NAME: &str = "summarizeagent.eth";
-    const CLIENT: Client = Client::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    const CLIENT: ClientIdentity = ClientIdentity::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
     /// A clock that stands still, however slow the machine is.
     struct Stopped(Timestamp);
@@ -129,7 +131,7 @@ mod tests {
 
     /// A daemon on the sandbox, without a listener, that has [`NAME`] in its cache.
     struct Daemon {
-        in_force: Arc<InForce>,
+        in_force: Arc<CurrentService>,
         _sandbox: Sandbox,
     }
 
@@ -144,20 +146,20 @@ mod tests {
             // A reading at a new head may start a resolution, whose jobs these tests would mistake for theirs.
             state.following.stop();
             resolver.resolve(NAME).await;
-            Self { in_force: Arc::new(InForce::new(serving(state))), _sandbox: sandbox }
+            Self { in_force: Arc::new(CurrentService::new(build_service(state))), _sandbox: sandbox }
         }
 
         /// Returns the response to a question, and the number of pool jobs it took.
         async fn asked(&self, question: &Value) -> (Bytes, usize) {
             let state = self.in_force.state();
-            let before = state.resolver.pool().begun();
+            let before = state.resolver.pool().started_count();
             let request = Request::post("/").header(CONTENT_TYPE, "application/json");
             let request = request.body(Body::from(question.to_string())).expect("a request");
             let (state_of_route, in_force) = (State(Arc::clone(&state)), Extension(Arc::clone(&self.in_force)));
             let response = decisions::decide(state_of_route, in_force, Extension(CLIENT), request).await;
             assert_eq!(response.status(), 200);
             let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
-            (body, state.resolver.pool().begun() - before)
+            (body, state.resolver.pool().started_count() - before)
         }
     }
 

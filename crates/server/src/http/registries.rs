@@ -26,7 +26,7 @@ pub(super) async fn reason(uri: Uri) -> Response {
         Some(entry) => Json(entry).into_response(),
         None => {
             let detail = format!("no reason code is called {slug}; /v1/reasons lists all");
-            problem::refused(Refusal::RouteUnknown, Some(detail.into()))
+            problem::refusal_response(Refusal::RouteUnknown, Some(detail.into()))
         }
     }
 }

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use clresolve_resolver::config::Config;
 
-use super::in_force::InForce;
-use super::serving::{ServeError, check, serving};
+use super::in_force::CurrentService;
+use super::serving::{ServeError, build_service, check};
 use super::state::AppState;
-use super::systems::Systems;
+use super::systems::SystemCardSource;
 
 /// Replaces the configuration in force.
-pub struct Reloader {
+pub struct ConfigReloader {
     /// The configuration in force.
     config: Config,
-    in_force: Arc<InForce>,
+    in_force: Arc<CurrentService>,
 }
 
 /// Keys that are read only at startup. A reload keeps their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Restart {
+pub enum StartupSetting {
     /// `http.listen`.
     Listen,
     /// `gate.listen`.
@@ -52,8 +52,8 @@ pub enum ReloadError {
     Serve(#[from] ServeError),
 }
 
-impl Reloader {
-    pub(super) const fn new(config: Config, in_force: Arc<InForce>) -> Self {
+impl ConfigReloader {
+    pub(super) const fn new(config: Config, in_force: Arc<CurrentService>) -> Self {
         Self { config, in_force }
     }
 
@@ -68,25 +68,27 @@ impl Reloader {
     ///
     /// # Errors
     /// [`ReloadError`]. The configuration in force is then unchanged.
-    pub async fn reload(&mut self, config: &Config) -> Result<Vec<Restart>, ReloadError> {
-        if world(config) != world(&self.config) && !clresolve_core::mutant!("reloads-into-another-world") {
+    pub async fn reload(&mut self, config: &Config) -> Result<Vec<StartupSetting>, ReloadError> {
+        if network_settings(config) != network_settings(&self.config)
+            && !clresolve_core::mutant!("reloads-into-another-world")
+        {
             return Err(ReloadError::OtherWorld);
         }
         let mut next = config.clone();
-        let restart = Restart::ALL.into_iter().filter(|keys| keys.carry_over(&self.config, &mut next)).collect();
+        let restart = StartupSetting::ALL.into_iter().filter(|keys| keys.carry_over(&self.config, &mut next)).collect();
         next.network.denied.clone_from(&self.config.network.denied);
         check(&next)?;
         let before = self.in_force.state();
         let resolver = before.resolver.reconfigured(&next).await.map_err(ServeError::from)?;
-        let systems = Systems::open(&next.orloj, resolver.now()).map_err(ServeError::from)?;
-        let state = AppState::after(&before, resolver, &next, systems);
-        self.in_force.replace(serving(state));
+        let systems = SystemCardSource::open(&next.orloj, resolver.now()).map_err(ServeError::from)?;
+        let state = AppState::after_reload(&before, resolver, &next, systems);
+        self.in_force.replace(build_service(state));
         self.config = next;
         Ok(restart)
     }
 }
 
-impl Restart {
+impl StartupSetting {
     const ALL: [Self; 9] = [
         Self::Listen,
         Self::GateListen,
@@ -102,23 +104,23 @@ impl Restart {
     /// Copies the values of `before` into `next`. Returns whether they differed.
     fn carry_over(self, before: &Config, next: &mut Config) -> bool {
         match self {
-            Self::Listen => differs(&before.http.listen, &mut next.http.listen),
-            Self::GateListen => differs(&before.gate.listen, &mut next.gate.listen),
+            Self::Listen => copy_if_different(&before.http.listen, &mut next.http.listen),
+            Self::GateListen => copy_if_different(&before.gate.listen, &mut next.gate.listen),
             Self::Connections => {
-                let all = differs(&before.http.connections, &mut next.http.connections);
-                differs(&before.http.connections_per_client, &mut next.http.connections_per_client) || all
+                let all = copy_if_different(&before.http.connections, &mut next.http.connections);
+                copy_if_different(&before.http.connections_per_client, &mut next.http.connections_per_client) || all
             }
-            Self::Sign => differs(&before.sign, &mut next.sign),
-            Self::Memory => differs(&before.memory, &mut next.memory),
-            Self::Cache => differs(&before.cache, &mut next.cache),
-            Self::Redis => differs(&before.redis, &mut next.redis),
-            Self::Admin => differs(&before.admin, &mut next.admin),
-            Self::Telemetry => differs(&before.telemetry, &mut next.telemetry),
+            Self::Sign => copy_if_different(&before.sign, &mut next.sign),
+            Self::Memory => copy_if_different(&before.memory, &mut next.memory),
+            Self::Cache => copy_if_different(&before.cache, &mut next.cache),
+            Self::Redis => copy_if_different(&before.redis, &mut next.redis),
+            Self::Admin => copy_if_different(&before.admin, &mut next.admin),
+            Self::Telemetry => copy_if_different(&before.telemetry, &mut next.telemetry),
         }
     }
 }
 
-impl fmt::Display for Restart {
+impl fmt::Display for StartupSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Listen => "http.listen",
@@ -134,13 +136,13 @@ impl fmt::Display for Restart {
     }
 }
 
-fn differs<T: Clone + PartialEq>(before: &T, next: &mut T) -> bool {
+fn copy_if_different<T: Clone + PartialEq>(before: &T, next: &mut T) -> bool {
     let other = std::mem::replace(next, before.clone());
     other != *before
 }
 
 /// The settings that determine the network of a configuration.
-fn world(config: &Config) -> impl PartialEq {
+fn network_settings(config: &Config) -> impl PartialEq {
     let chain = &config.chain;
     (chain.world.clone(), chain.id, chain.genesis, chain.universal_resolver)
 }
@@ -154,27 +156,28 @@ mod tests {
         let document = include_str!("../../../../docs/run.md");
         let (_, section) = document.split_once("\n### Reload\n").expect("the section");
         let section = section.split("\n### ").next().unwrap_or_default();
-        for part in
-            Restart::ALL.iter().flat_map(|part| part.to_string().split(" and ").map(str::to_owned).collect::<Vec<_>>())
+        for part in StartupSetting::ALL
+            .iter()
+            .flat_map(|part| part.to_string().split(" and ").map(str::to_owned).collect::<Vec<_>>())
         {
             let key = part.rsplit('.').next().unwrap_or_default();
             assert!(section.contains(&format!("`{key}`")), "{part}");
         }
     }
-    use clresolve_resolver::config::ListenAt;
+    use clresolve_resolver::config::ListenAddress;
     use clresolve_resolver::resolve::Resolver;
 
-    fn change(keys: Restart, config: &mut Config) {
+    fn change(keys: StartupSetting, config: &mut Config) {
         match keys {
-            Restart::Listen => config.http.listen = ListenAt::loopback(1),
-            Restart::GateListen => config.gate.listen = Some(ListenAt::loopback(2)),
-            Restart::Connections => config.http.connections += 1,
-            Restart::Sign => config.sign.key = Some("other.pem".into()),
-            Restart::Memory => config.memory.path = Some("other".into()),
-            Restart::Cache => config.cache.trusted += 1,
-            Restart::Redis => config.redis.mac_key = Some("other.key".into()),
-            Restart::Admin => config.admin.socket = Some("/run/other.sock".parse().expect("a path")),
-            Restart::Telemetry => config.telemetry.otlp = Some("http://127.0.0.1:4318".parse().expect("a URL")),
+            StartupSetting::Listen => config.http.listen = ListenAddress::loopback(1),
+            StartupSetting::GateListen => config.gate.listen = Some(ListenAddress::loopback(2)),
+            StartupSetting::Connections => config.http.connections += 1,
+            StartupSetting::Sign => config.sign.key = Some("other.pem".into()),
+            StartupSetting::Memory => config.memory.path = Some("other".into()),
+            StartupSetting::Cache => config.cache.trusted += 1,
+            StartupSetting::Redis => config.redis.mac_key = Some("other.key".into()),
+            StartupSetting::Admin => config.admin.socket = Some("/run/other.sock".parse().expect("a path")),
+            StartupSetting::Telemetry => config.telemetry.otlp = Some("http://127.0.0.1:4318".parse().expect("a URL")),
         }
     }
 
@@ -183,17 +186,17 @@ mod tests {
         let config = Config::default();
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let state = AppState::new(resolver, &config, None, None);
-        let mut reloader = Reloader::new(config.clone(), Arc::new(InForce::new(serving(state))));
+        let mut reloader = ConfigReloader::new(config.clone(), Arc::new(CurrentService::new(build_service(state))));
         for keys in [
-            Restart::Listen,
-            Restart::GateListen,
-            Restart::Connections,
-            Restart::Sign,
-            Restart::Memory,
-            Restart::Cache,
-            Restart::Redis,
-            Restart::Admin,
-            Restart::Telemetry,
+            StartupSetting::Listen,
+            StartupSetting::GateListen,
+            StartupSetting::Connections,
+            StartupSetting::Sign,
+            StartupSetting::Memory,
+            StartupSetting::Cache,
+            StartupSetting::Redis,
+            StartupSetting::Admin,
+            StartupSetting::Telemetry,
         ] {
             let mut next = config.clone();
             change(keys, &mut next);

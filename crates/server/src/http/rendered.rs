@@ -4,44 +4,44 @@ use std::sync::Arc;
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
-use clresolve_verdict::verdict::{Confirmed, Served, Verdict};
+use clresolve_verdict::verdict::{Verdict, VerdictConfirmation, VerdictCopyKind};
 use moka::future::Cache;
 
-use super::caching::Lease;
+use super::caching::ResponseLifetime;
 
 /// Maximum number of bytes of cached bodies. A verdict has a few thousand, so there is room for some thousand names.
 const KEPT_BYTES: u64 = 32 * 1024 * 1024;
 
 #[derive(Clone)]
-pub(super) struct Rendered {
+pub(super) struct RenderedVerdict {
     pub(super) body: Bytes,
     pub(super) tag: HeaderValue,
-    pub(super) lease: Lease,
+    pub(super) lease: ResponseLifetime,
 }
 
-impl Rendered {
+impl RenderedVerdict {
     pub(super) fn json(verdict: &Verdict, body: Bytes) -> Self {
         // Weak, because the same verdict contains `served: fresh` for the first client and `cached` for the next.
         let tag = ["W/\"", &verdict.id, "\""].concat();
         let tag = HeaderValue::try_from(tag).expect("an id is hex digits after a word");
-        Self { body, tag, lease: Lease::of(&verdict.freshness) }
+        Self { body, tag, lease: ResponseLifetime::from_freshness(&verdict.freshness) }
     }
 }
 
 /// A signed verdict per question: only that of the latest resolution, since earlier ones are no longer requested.
 /// The least used are evicted first.
-pub(super) struct RenderedCache(Cache<String, CachedRendering>);
+pub(super) struct RenderedVerdictCache(Cache<String, CachedRenderedVerdict>);
 
 #[derive(Clone)]
-struct CachedRendering {
+struct CachedRenderedVerdict {
     verdict: Arc<str>,
-    confirmed: Option<Confirmed>,
-    rendered: Rendered,
+    confirmed: Option<VerdictConfirmation>,
+    rendered: RenderedVerdict,
 }
 
-impl RenderedCache {
+impl RenderedVerdictCache {
     pub(super) fn new() -> Self {
-        let weigh = |asked: &String, kept: &CachedRendering| {
+        let weigh = |asked: &String, kept: &CachedRenderedVerdict| {
             u32::try_from(asked.len() + kept.rendered.body.len()).unwrap_or(u32::MAX)
         };
         Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
@@ -52,18 +52,18 @@ impl RenderedCache {
     pub(super) async fn get_or_render<E>(
         &self,
         verdict: &Verdict,
-        render: impl FnOnce() -> Result<Rendered, E>,
-    ) -> Result<Rendered, E> {
-        if verdict.freshness.served != Served::Cached {
+        render: impl FnOnce() -> Result<RenderedVerdict, E>,
+    ) -> Result<RenderedVerdict, E> {
+        if verdict.freshness.served != VerdictCopyKind::Cached {
             return render();
         }
         let (asked, id, confirmed) = (question(verdict), verdict.id.as_str(), verdict.freshness.confirmed);
-        let is_same = |kept: &CachedRendering| *kept.verdict == *id && kept.confirmed == confirmed;
+        let is_same = |kept: &CachedRenderedVerdict| *kept.verdict == *id && kept.confirmed == confirmed;
         if let Some(kept) = self.0.get(&asked).await.filter(is_same) {
             return Ok(kept.rendered);
         }
         let rendered = render()?;
-        self.0.insert(asked, CachedRendering { verdict: id.into(), confirmed, rendered: rendered.clone() }).await;
+        self.0.insert(asked, CachedRenderedVerdict { verdict: id.into(), confirmed, rendered: rendered.clone() }).await;
         Ok(rendered)
     }
 }
@@ -77,19 +77,19 @@ fn question(verdict: &Verdict) -> String {
 mod tests {
     use std::convert::Infallible;
 
-    use clresolve_core::state::State;
+    use clresolve_core::state::TrustState;
     use clresolve_verdict::sample;
-    use clresolve_verdict::verdict::Served;
+    use clresolve_verdict::verdict::VerdictCopyKind;
     use jiff::Timestamp;
 
     use super::*;
 
     /// Returns the body for `verdict`, and whether it was serialized by this call.
-    async fn sent(cache: &RenderedCache, verdict: &Verdict) -> (Bytes, bool) {
+    async fn sent(cache: &RenderedVerdictCache, verdict: &Verdict) -> (Bytes, bool) {
         let mut is_made = false;
         let render = || {
             is_made = true;
-            Ok::<_, Infallible>(Rendered::json(verdict, serde_json::to_vec(verdict).expect("JSON").into()))
+            Ok::<_, Infallible>(RenderedVerdict::json(verdict, serde_json::to_vec(verdict).expect("JSON").into()))
         };
         let Ok(rendered) = cache.get_or_render(verdict, render).await;
         (rendered.body, is_made)
@@ -97,11 +97,12 @@ mod tests {
 
     #[tokio::test]
     async fn the_body_of_a_later_run_takes_the_place_of_the_earlier_one() {
-        let cache = RenderedCache::new();
-        let mut first = Verdict::clone(sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0).verdict());
+        let cache = RenderedVerdictCache::new();
+        let mut first =
+            Verdict::clone(sample::empty_resolution(TrustState::Trusted, Timestamp::UNIX_EPOCH, 0).verdict());
         assert!(sent(&cache, &first).await.1);
         assert!(sent(&cache, &first).await.1, "nobody may ask again for what was not in the cache");
-        first.freshness.served = Served::Cached;
+        first.freshness.served = VerdictCopyKind::Cached;
         let later = Verdict { id: "later".to_owned(), ..first.clone() };
         for verdict in [&first, &later] {
             let (body, is_made) = sent(&cache, verdict).await;

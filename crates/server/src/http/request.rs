@@ -16,12 +16,12 @@ use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tower::Service as _;
 
-use super::activity::Activity;
+use super::activity::ConnectionActivity;
 use super::api_kind::{ApiKind, ListenerRole};
-use super::client_limits::Client;
+use super::client_limits::ClientIdentity;
 use super::gate_path;
-use super::head_scan::HeadFindings;
-use super::in_force::{InForce, Serving};
+use super::head_scan::RequestHeadFindings;
+use super::in_force::{ConfiguredService, CurrentService};
 use super::log::{self, LoggedRequest};
 use super::request_slot::RequestSlot;
 use super::state::AppState;
@@ -32,36 +32,36 @@ const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 /// Answers one request. A panic becomes the refusal of the request's API.
 pub(super) async fn answer(
-    in_force: &Arc<InForce>,
+    in_force: &Arc<CurrentService>,
     role: ListenerRole,
-    client: Client,
-    activity: &Activity,
+    client: ClientIdentity,
+    activity: &ConnectionActivity,
     request: Request<Body>,
 ) -> Response {
     let started = Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let api = ApiKind::behind(role, uri.path());
-    let found = activity.request_begins(api == ApiKind::Gate);
+    let api = ApiKind::for_listener(role, uri.path());
+    let found = activity.begin_request(api == ApiKind::Gate);
     let serving = in_force.serving();
-    let Serving { state, pages, .. } = &*serving;
-    let client = pages.client(api, client, &request);
+    let ConfiguredService { state, pages, .. } = &*serving;
+    let client = pages.attribute_client(api, client, &request);
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     let routed = async |request| {
         let routed = async {
             match objection(api, found, &request) {
-                Some(refusal) => api.refuse(refusal),
+                Some(refusal) => api.refusal_response(refusal),
                 None => route(in_force, &serving, client, api, request).await,
             }
         };
         let routed = AssertUnwindSafe(routed).catch_unwind().await;
-        let answer = routed.unwrap_or_else(|_| api.refuse(Refusal::InternalError));
+        let answer = routed.unwrap_or_else(|_| api.refusal_response(Refusal::InternalError));
         if api != ApiKind::Report {
             return answer;
         }
-        state.answers.hold(client, answer).unwrap_or_else(|refusal| api.refuse(refusal))
+        state.answers.reserve_slots(client, answer).unwrap_or_else(|refusal| api.refusal_response(refusal))
     };
-    let mut response = pages.around(api, request, routed).await;
-    protect(response.headers_mut());
+    let mut response = pages.answer_with_cors(api, request, routed).await;
+    set_security_headers(response.headers_mut());
     if is_chunked {
         // The connection closes here, so nothing after the chunks is read, however another server would parse it.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -72,7 +72,7 @@ pub(super) async fn answer(
 }
 
 /// Why the request must not be processed at all.
-fn objection(api: ApiKind, found: HeadFindings, request: &Request<Body>) -> Option<Refusal> {
+fn objection(api: ApiKind, found: RequestHeadFindings, request: &Request<Body>) -> Option<Refusal> {
     let headers = request.headers();
     // The scan finds a length beside chunks, which hyper drops. The headers cover every request, including pipelined
     // ones that the scan did not reach.
@@ -103,50 +103,50 @@ fn names_one_host(request: &Request<Body>) -> bool {
 }
 
 async fn route(
-    in_force: &Arc<InForce>,
-    serving: &Serving,
-    client: Client,
+    in_force: &Arc<CurrentService>,
+    serving: &ConfiguredService,
+    client: ClientIdentity,
     api: ApiKind,
     request: Request<Body>,
 ) -> Response {
     if api == ApiKind::DisguisedGate {
-        return api.refuse(Refusal::RouteUnknown);
+        return api.refusal_response(Refusal::RouteUnknown);
     }
     if request.method() == Method::CONNECT {
-        return without_tunnel(api);
+        return refuse_tunnel(api);
     }
     let (head, body) = request.into_parts();
-    if let Some(response) = without_route(in_force, &serving.state, client, api, &head).await {
+    if let Some(response) = answer_without_router(in_force, &serving.state, client, api, &head).await {
         return response;
     }
     // Boxed, so that the future of a response without a route is small.
-    Box::pin(by_route(in_force, serving, client, api, Request::from_parts(head, body))).await
+    Box::pin(answer_by_router(in_force, serving, client, api, Request::from_parts(head, body))).await
 }
 
 /// Answers the most frequent requests without the router, at half the cost: gate requests with a plain path, and
 /// requests for a cached verdict. The response equals that of the route. `None` for all other requests.
-async fn without_route(
-    in_force: &InForce,
+async fn answer_without_router(
+    in_force: &CurrentService,
     state: &AppState,
-    client: Client,
+    client: ClientIdentity,
     api: ApiKind,
     head: &Parts,
 ) -> Option<Response> {
     match api {
         ApiKind::Gate => {
-            let plain = gate_path::plain(&head.uri)?;
+            let plain = gate_path::split_plain_path(&head.uri)?;
             let work = state.work(client, Urgency::Gate);
-            Some(cpu_share::within(work, gate::of_plain(state, in_force, client, plain)).await)
+            Some(cpu_share::run_within(work, gate::of_plain(state, in_force, client, plain)).await)
         }
-        ApiKind::Report => verdicts::known(state, client, head).await,
+        ApiKind::Report => verdicts::cached_response(state, client, head).await,
         ApiKind::DisguisedGate | ApiKind::Health => None,
     }
 }
 
-async fn by_route(
-    in_force: &Arc<InForce>,
-    Serving { state, router, .. }: &Serving,
-    client: Client,
+async fn answer_by_router(
+    in_force: &Arc<CurrentService>,
+    ConfiguredService { state, router, .. }: &ConfiguredService,
+    client: ClientIdentity,
     api: ApiKind,
     mut request: Request<Body>,
 ) -> Response {
@@ -157,14 +157,14 @@ async fn by_route(
             && request.method() == Method::POST
             && !request.body().is_end_stream();
         if !has_body && let Err(refusal) = slot.take() {
-            return api.refuse(refusal);
+            return api.refusal_response(refusal);
         }
         request.extensions_mut().insert(slot.clone());
     }
     request.extensions_mut().insert(client);
     request.extensions_mut().insert(Arc::clone(in_force));
     let work = state.work(client, urgency(api, request.uri().path()));
-    let response = cpu_share::within(work, router.clone().call(request)).await;
+    let response = cpu_share::run_within(work, router.clone().call(request)).await;
     // Held until here, since a handler that does not use its copy drops it at once.
     drop(held);
     response.unwrap_or_else(|never| match never {})
@@ -180,8 +180,8 @@ fn urgency(api: ApiKind, path: &str) -> Urgency {
 }
 
 /// The response to `CONNECT`. A successful status would turn the connection into a tunnel.
-fn without_tunnel(api: ApiKind) -> Response {
-    let mut response = api.refuse(Refusal::MethodUnsupported);
+fn refuse_tunnel(api: ApiKind) -> Response {
+    let mut response = api.refusal_response(Refusal::MethodUnsupported);
     if matches!(api, ApiKind::Health | ApiKind::Report) {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(""));
     }
@@ -189,7 +189,7 @@ fn without_tunnel(api: ApiKind) -> Response {
 }
 
 /// Sets the headers of every response. The explorer's page has its own policy.
-fn protect(headers: &mut HeaderMap) {
+fn set_security_headers(headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(NOTHING_RUNS));
 }
@@ -205,8 +205,8 @@ mod tests {
     use clresolve_resolver::sandbox::Sandbox;
 
     use super::*;
+    use crate::http::build_service;
     use crate::http::caching::CACHE_STATUS;
-    use crate::http::serving;
 
     #[tokio::test]
     async fn response_without_route_equals_that_of_the_route() {
@@ -218,17 +218,17 @@ mod tests {
         for name in ["summarizeagent.eth", "entry-version.eth"] {
             resolver.resolve(name).await;
         }
-        let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, None, None))));
+        let in_force = Arc::new(CurrentService::new(build_service(AppState::new(resolver, &config, None, None))));
         let serving = in_force.serving();
-        let client = Client::from(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let client = ClientIdentity::from(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let request = |method: &Method, path: &str, (name, value): (HeaderName, &HeaderValue)| {
             let request = Request::builder().method(method).uri(path).header(name, value);
             request.body(Body::empty()).expect("a request")
         };
         let both = async |method: &Method, path: &str, header: (HeaderName, &HeaderValue)| {
-            let ((head, body), api) = (request(method, path, header).into_parts(), ApiKind::of(path));
-            let without = without_route(&in_force, &serving.state, client, api, &head).await;
-            (without, by_route(&in_force, &serving, client, api, Request::from_parts(head, body)).await)
+            let ((head, body), api) = (request(method, path, header).into_parts(), ApiKind::from_path(path));
+            let without = answer_without_router(&in_force, &serving.state, client, api, &head).await;
+            (without, answer_by_router(&in_force, &serving, client, api, Request::from_parts(head, body)).await)
         };
         let json = HeaderValue::from_static("application/json");
         let (_, first) = both(&Method::GET, "/v1/verdicts/summarizeagent.eth", (ACCEPT, &json)).await;

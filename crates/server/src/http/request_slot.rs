@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use clresolve_core::reason::Refusal;
 
-use super::client_limits::{Client, HeldSlots};
+use super::client_limits::{ClientIdentity, SlotReservation};
 use super::state::AppState;
 
 /// The slot of a request in progress. The request occupies it from the first [`RequestSlot::take`] until the last clone
@@ -13,12 +13,12 @@ use super::state::AppState;
 #[derive(Clone)]
 pub(super) struct RequestSlot {
     state: Arc<AppState>,
-    client: Client,
-    taken: Arc<OnceLock<HeldSlots>>,
+    client: ClientIdentity,
+    taken: Arc<OnceLock<SlotReservation>>,
 }
 
 impl RequestSlot {
-    pub(super) fn new(state: Arc<AppState>, client: Client) -> Self {
+    pub(super) fn new(state: Arc<AppState>, client: ClientIdentity) -> Self {
         Self { state, client, taken: Arc::default() }
     }
 

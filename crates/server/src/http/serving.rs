@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use clresolve_core::world::SANDBOX;
-use clresolve_resolver::config::{Config, ConfigError, ListenAt};
+use clresolve_resolver::config::{Config, ConfigError, ListenAddress};
 use clresolve_resolver::resolve::SetupError;
 use clresolve_resolver::sign::{self, KeyFileError};
 
-use super::cors::PagePermissions;
-use super::in_force::Serving;
+use super::cors::CrossOriginPolicy;
+use super::in_force::ConfiguredService;
 use super::router;
 use super::state::AppState;
-use super::systems::{self, SystemsError};
+use super::systems::{self, SystemCardError};
 
 /// Why the daemon does not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,14 +24,14 @@ pub enum ServeError {
     NumericBlock,
     /// The configuration exposes the sandbox network beyond this machine.
     #[error("http.listen: {0} is beyond loopback, where the sandbox never listens, because its verdicts prove nothing")]
-    SandboxBeyondLoopback(ListenAt),
+    SandboxBeyondLoopback(ListenAddress),
     /// The address or socket cannot be bound.
     #[error("{key}: {address}: {detail}")]
     Listen {
         /// The configuration key of the address.
         key: &'static str,
         /// The address or socket.
-        address: ListenAt,
+        address: ListenAddress,
         /// The operating system's error.
         detail: String,
     },
@@ -43,7 +43,7 @@ pub enum ServeError {
     Key(#[from] KeyFileError),
     /// The resources in `[orloj]` define no cards.
     #[error("orloj.resources: {0}")]
-    Systems(#[from] SystemsError),
+    Systems(#[from] SystemCardError),
     /// The gate cannot enforce its configuration.
     #[error(transparent)]
     Gate(#[from] ConfigError),
@@ -73,16 +73,16 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
         return Err(ServeError::SandboxSigns);
     }
     config.check_gate()?;
-    sign::open(&config.sign)?;
-    systems::read(&config.orloj)?;
+    sign::open_signer(&config.sign)?;
+    systems::generate_cards(&config.orloj)?;
     Ok(())
 }
 
 /// Combines a state with its routes.
-pub(super) fn serving(state: AppState) -> Serving {
+pub(super) fn build_service(state: AppState) -> ConfiguredService {
     let state = Arc::new(state);
-    let pages = PagePermissions::new(&state.cors, &state.mcp);
-    Serving { router: router::router(Arc::clone(&state)), state, pages }
+    let pages = CrossOriginPolicy::new(&state.cors, &state.mcp);
+    ConfiguredService { router: router::router(Arc::clone(&state)), state, pages }
 }
 
 #[cfg(test)]

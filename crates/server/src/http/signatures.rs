@@ -2,19 +2,19 @@
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
-use clresolve_bundle::signed::{SignError, Signer};
+use clresolve_bundle::signed::{VerdictIssuer, VerdictSignError};
 use clresolve_core::digest::Digest;
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 
-use super::caching::Lease;
-use super::rendered::{Rendered, RenderedCache};
+use super::caching::ResponseLifetime;
+use super::rendered::{RenderedVerdict, RenderedVerdictCache};
 
 /// The signer and its cached signatures.
 pub(super) struct VerdictSigner {
-    signer: Signer,
+    signer: VerdictIssuer,
     /// Cached signed verdicts. They are stored apart from unsigned ones, so that neither kind evicts the other.
-    signed: RenderedCache,
+    signed: RenderedVerdictCache,
     /// The published key set, as JSON.
     pub(super) keys: Bytes,
     /// The entity tag of the key set.
@@ -22,26 +22,30 @@ pub(super) struct VerdictSigner {
 }
 
 impl VerdictSigner {
-    pub(super) fn new(signer: Signer) -> Self {
+    pub(super) fn new(signer: VerdictIssuer) -> Self {
         let keys = Bytes::from(signer.published().to_jwks().to_string());
-        let keys_tag = header_value(&format!("\"{}\"", Digest::of(&keys)));
-        Self { signer, signed: RenderedCache::new(), keys, keys_tag }
+        let keys_tag = header_value(&format!("\"{}\"", Digest::compute(&keys)));
+        Self { signer, signed: RenderedVerdictCache::new(), keys, keys_tag }
     }
 
-    pub(super) fn signer(&self) -> &Signer {
+    pub(super) fn signer(&self) -> &VerdictIssuer {
         &self.signer
     }
 
-    pub(super) async fn of(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
+    pub(super) async fn signed_verdict(
+        &self,
+        resolution: &Resolution,
+        now: Timestamp,
+    ) -> Result<RenderedVerdict, VerdictSignError> {
         self.signed.get_or_render(resolution.verdict(), || self.sign(resolution, now)).await
     }
 
-    fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
+    fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<RenderedVerdict, VerdictSignError> {
         let body = self.signer.sign(resolution, now)?.into();
         let verdict = resolution.verdict();
         // The tag includes the key, since another key produces another signature.
         let tag = header_value(&format!("W/\"{}.{}\"", verdict.id, self.signer.key_id()));
-        Ok(Rendered { body, tag, lease: Lease::of(&verdict.freshness) })
+        Ok(RenderedVerdict { body, tag, lease: ResponseLifetime::from_freshness(&verdict.freshness) })
     }
 }
 

@@ -4,19 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clresolve_resolver::config::{ChainConfig, Config, CorsConfig, ExplorerConfig, GateConfig, HttpConfig, McpConfig};
-use clresolve_resolver::cpu_share::{Urgency, Work};
+use clresolve_resolver::config::{
+    Config, CorsConfig, EnsChainConfig, ExplorerPageConfig, GateConfig, HttpServerConfig, McpConfig,
+};
+use clresolve_resolver::cpu_share::{CpuTaskContext, Urgency};
 use clresolve_resolver::resolve::{HeadFollower, Resolver};
 
-use super::admission::Admission;
+use super::admission::AdmissionControl;
 use super::answer_limits::AnswerLimits;
-use super::client_limits::{BodyLimits, Client, JobSlots, ShareOfClient, Slots};
-use super::counters::Counters;
-use super::event_stream::EventStreams;
+use super::client_limits::{BodyLimits, ClientIdentity, ClientJobShare, JobSlots, SharedSlotPool};
+use super::counters::RequestCounters;
+use super::event_stream::EventStreamSlots;
 use super::readiness::Readiness;
-use super::recent_decisions::RecentDecisions;
+use super::recent_decisions::RecentDecisionCache;
 use super::signatures::VerdictSigner;
-use super::systems::Systems;
+use super::systems::SystemCardSource;
 
 /// The reciprocal of the share of all request slots that one client may use, so that it leaves room for others. A proxy
 /// counts as one client.
@@ -25,33 +27,33 @@ const PART_OF_REQUESTS: usize = 4;
 /// The state that the handlers of all routes share.
 pub(super) struct AppState {
     pub(super) resolver: Resolver,
-    pub(super) admission: Admission,
-    pub(super) http: HttpConfig,
+    pub(super) admission: AdmissionControl,
+    pub(super) http: HttpServerConfig,
     pub(super) cors: CorsConfig,
-    pub(super) explorer: ExplorerConfig,
+    pub(super) explorer: ExplorerPageConfig,
     /// The network that is queried, for the explorer.
-    pub(super) chain: ChainConfig,
+    pub(super) chain: EnsChainConfig,
     pub(super) gate: GateConfig,
     pub(super) mcp: McpConfig,
     pub(super) default_profile: String,
     /// Slots for requests to the report API. Gate requests are limited only by the number of connections.
-    pub(super) requests: Slots,
+    pub(super) requests: SharedSlotPool,
     /// Decisions from the last second.
-    pub(super) recent_decisions: RecentDecisions,
+    pub(super) recent_decisions: RecentDecisionCache,
     /// Signs verdicts, if a key is configured.
     pub(super) signatures: Option<Arc<VerdictSigner>>,
     /// Orloj's agent cards, if resources are configured.
-    pub(super) systems: Option<Systems>,
+    pub(super) systems: Option<SystemCardSource>,
     pub(super) remembers_receipts: bool,
     /// Permits for event streams, which survive a reload.
-    pub(super) event_streams: Arc<EventStreams>,
+    pub(super) event_streams: Arc<EventStreamSlots>,
     /// Each client's share of the pool's queue.
     job_slots: Arc<JobSlots>,
     /// Memory for documents to judge.
     pub(super) documents: BodyLimits,
     /// Memory for responses that are not written yet.
     pub(super) answers: AnswerLimits,
-    pub(super) counters: Counters,
+    pub(super) counters: RequestCounters,
     /// Labels of the configured endpoints and gateways.
     pub(super) upstreams: BTreeSet<String>,
     /// Keeps the cache in sync with the chain.
@@ -66,14 +68,14 @@ impl AppState {
         resolver: Resolver,
         config: &Config,
         signatures: Option<Arc<VerdictSigner>>,
-        systems: Option<Systems>,
+        systems: Option<SystemCardSource>,
     ) -> Self {
         Self {
             // First, because counts before the recorder is installed are lost.
-            counters: Counters::new(),
-            admission: Admission::new(resolver.clone(), config),
+            counters: RequestCounters::new(),
+            admission: AdmissionControl::new(resolver.clone(), config),
             following: resolver.follow_heads(),
-            job_slots: Arc::new(JobSlots::new(resolver.pool().share())),
+            job_slots: Arc::new(JobSlots::new(resolver.pool().permits_per_client())),
             resolver,
             http: config.http.clone(),
             cors: config.cors.clone(),
@@ -82,12 +84,12 @@ impl AppState {
             gate: config.gate.clone(),
             mcp: config.mcp.clone(),
             default_profile: config.rules.profile.clone(),
-            requests: Slots::new(config.http.requests, requests_of_client(config)),
-            recent_decisions: RecentDecisions::new(),
+            requests: SharedSlotPool::new(config.http.requests, requests_of_client(config)),
+            recent_decisions: RecentDecisionCache::new(),
             signatures,
             systems,
             remembers_receipts: config.receipts.remember,
-            event_streams: Arc::new(EventStreams::new(config.http.connections)),
+            event_streams: Arc::new(EventStreamSlots::new(config.http.connections)),
             documents: BodyLimits::new(),
             answers: AnswerLimits::new(),
             upstreams: upstreams(config),
@@ -98,7 +100,12 @@ impl AppState {
 
     /// The state that replaces `earlier` after a reload. A drain that was announced stays announced. Only one state at
     /// a time follows the chain. A chain that was read under the same settings need not be read again.
-    pub(super) fn after(earlier: &Self, resolver: Resolver, config: &Config, systems: Option<Systems>) -> Self {
+    pub(super) fn after_reload(
+        earlier: &Self,
+        resolver: Resolver,
+        config: &Config,
+        systems: Option<SystemCardSource>,
+    ) -> Self {
         earlier.following.stop();
         let signatures = earlier.signatures.clone();
         let replaced = Self::new(resolver, config, signatures, systems);
@@ -113,8 +120,8 @@ impl AppState {
     }
 
     /// A handle for work on behalf of `client`, within its share of the pool's queue.
-    pub(super) fn work(&self, client: Client, urgency: Urgency) -> Work {
-        Work::new(Arc::new(ShareOfClient { client, slots: Arc::clone(&self.job_slots) }), urgency)
+    pub(super) fn work(&self, client: ClientIdentity, urgency: Urgency) -> CpuTaskContext {
+        CpuTaskContext::new(Arc::new(ClientJobShare { client, slots: Arc::clone(&self.job_slots) }), urgency)
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -136,7 +143,8 @@ fn requests_of_client(config: &Config) -> usize {
 /// The labels of all configured endpoints, of every chain, of the beacon endpoints, and of all gateways.
 fn upstreams(config: &Config) -> BTreeSet<String> {
     let of_chains = config.chains.values().flat_map(|chain| &chain.endpoints);
-    let endpoints = config.chain.labelled().into_iter().chain(of_chains.cloned()).map(|endpoint| endpoint.label);
+    let endpoints =
+        config.chain.labelled_endpoints().into_iter().chain(of_chains.cloned()).map(|endpoint| endpoint.label);
     let beacon = config.beacon.endpoints.iter().map(|endpoint| endpoint.label.clone());
     endpoints.chain(beacon).chain(config.gateways.iter().map(|gateway| gateway.label.clone())).collect()
 }
@@ -144,7 +152,7 @@ fn upstreams(config: &Config) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clresolve_resolver::config::Layer;
+    use clresolve_resolver::config::ConfigLayer;
 
     #[test]
     fn endpoints_of_every_chain_are_upstreams() {
@@ -152,7 +160,7 @@ mod tests {
                     registry = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n[beacon]\n\
                     endpoints = [\"https://c.example\"]\n";
         let config = Config::default()
-            .with([Layer::from_toml(text, "f.toml").expect("a configuration")])
+            .with_layers([ConfigLayer::from_toml(text, "f.toml").expect("a configuration")])
             .unwrap_or_else(|e| panic!("{e}"));
         let upstreams = upstreams(&config);
         assert!(["rpc-1", "rpc-8453-1", "beacon-1"].iter().all(|label| upstreams.contains(*label)), "{upstreams:?}");

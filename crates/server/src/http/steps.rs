@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::response::Response;
 use bytes::Bytes;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::resolve::{Moment, StepSeen, Watch};
+use clresolve_resolver::resolve::{StepEvent, StepEventSubscription, StepTransition};
 use clresolve_verdict::verdict::Verdict;
 use futures_util::future::BoxFuture;
 use futures_util::{Stream, StreamExt as _, stream};
@@ -19,15 +19,19 @@ use serde_json::{Value, json};
 use super::request_slot::RequestSlot;
 use super::{event_stream, problem};
 
-type Answer = Result<Arc<Verdict>, Refusal>;
+type VerdictResult = Result<Arc<Verdict>, Refusal>;
 
 /// Streams the steps as they happen, and then the verdict. A refusal before the first event is a problem response, as
 /// it is without events.
-pub(super) async fn stream(watch: Option<Watch>, verdict: BoxFuture<'static, Answer>, permit: RequestSlot) -> Response {
-    let mut walk = WatchedRun { watch, verdict, has_ended: false };
+pub(super) async fn stream(
+    watch: Option<StepEventSubscription>,
+    verdict: BoxFuture<'static, VerdictResult>,
+    permit: RequestSlot,
+) -> Response {
+    let mut walk = WatchedResolution { watch, verdict, has_ended: false };
     let first = walk.next().await;
-    if let Event::Verdict(Err(refusal)) = first {
-        return problem::refused(refusal, None);
+    if let ResolutionEvent::Verdict(Err(refusal)) = first {
+        return problem::refusal_response(refusal, None);
     }
     let events = walk.events(first).map(move |event| {
         let _held = &permit;
@@ -37,20 +41,20 @@ pub(super) async fn stream(watch: Option<Watch>, verdict: BoxFuture<'static, Ans
 }
 
 /// A resolution with a subscriber.
-struct WatchedRun {
+struct WatchedResolution {
     /// `None` for a name without a normal form, which is not resolved.
-    watch: Option<Watch>,
-    verdict: BoxFuture<'static, Answer>,
+    watch: Option<StepEventSubscription>,
+    verdict: BoxFuture<'static, VerdictResult>,
     has_ended: bool,
 }
 
-enum Event {
-    Step(StepSeen),
-    Verdict(Answer),
+enum ResolutionEvent {
+    Step(StepEvent),
+    Verdict(VerdictResult),
 }
 
-impl WatchedRun {
-    async fn next(&mut self) -> Event {
+impl WatchedResolution {
+    async fn next(&mut self) -> ResolutionEvent {
         let seen = async {
             match &mut self.watch {
                 Some(watch) => watch.next().await,
@@ -60,13 +64,13 @@ impl WatchedRun {
         tokio::select! {
             // Steps first, since the verdict ends the response.
             biased;
-            Some(seen) = seen => Event::Step(seen),
-            verdict = &mut self.verdict => Event::Verdict(verdict),
+            Some(seen) = seen => ResolutionEvent::Step(seen),
+            verdict = &mut self.verdict => ResolutionEvent::Verdict(verdict),
         }
     }
 
     /// All serialized events, starting with `first`. The last one is the verdict or a refusal.
-    fn events(self, first: Event) -> impl Stream<Item = Bytes> {
+    fn events(self, first: ResolutionEvent) -> impl Stream<Item = Bytes> {
         stream::unfold((self, Some(first)), |(mut walk, first)| async move {
             if walk.has_ended {
                 return None;
@@ -75,16 +79,16 @@ impl WatchedRun {
                 Some(first) => first,
                 None => walk.next().await,
             };
-            walk.has_ended = matches!(event, Event::Verdict(_));
-            Some((event.written(), (walk, None)))
+            walk.has_ended = matches!(event, ResolutionEvent::Verdict(_));
+            Some((event.serialize_event(), (walk, None)))
         })
     }
 }
 
-impl Event {
-    fn written(&self) -> Bytes {
+impl ResolutionEvent {
+    fn serialize_event(&self) -> Bytes {
         match self {
-            Self::Step(seen) => event_stream::event("step", told(*seen).to_string().as_bytes()),
+            Self::Step(seen) => event_stream::event("step", step_json(*seen).to_string().as_bytes()),
             Self::Verdict(Ok(verdict)) => {
                 let judged = verdict.steps.iter().map(|report| {
                     json!({"step": report.step, "status": "judged", "result": report.status}).to_string()
@@ -94,17 +98,17 @@ impl Event {
                 judged.chain([event_stream::event("verdict", &verdict)]).collect::<Vec<_>>().concat().into()
             }
             Self::Verdict(Err(refusal)) => {
-                event_stream::event("problem", problem::document(*refusal, None).to_string().as_bytes())
+                event_stream::event("problem", problem::problem_document(*refusal, None).to_string().as_bytes())
             }
         }
     }
 }
 
-fn told(StepSeen { step, moment }: StepSeen) -> Value {
+fn step_json(StepEvent { step, moment }: StepEvent) -> Value {
     match moment {
-        Moment::Began => json!({"step": step, "status": "began"}),
-        Moment::Ended(None) => json!({"step": step, "status": "ended"}),
-        Moment::Ended(Some(result)) => json!({"step": step, "status": "ended", "result": result}),
+        StepTransition::Began => json!({"step": step, "status": "began"}),
+        StepTransition::Ended(None) => json!({"step": step, "status": "ended"}),
+        StepTransition::Ended(Some(result)) => json!({"step": step, "status": "ended", "result": result}),
     }
 }
 
@@ -113,16 +117,20 @@ mod tests {
     use std::future::ready;
 
     use super::*;
-    use clresolve_core::reason::Step;
+    use clresolve_core::reason::ResolutionStep;
 
     /// The status is sent before the first step, so a later refusal can only be an event.
     #[tokio::test]
     async fn a_refusal_after_a_step_is_a_problem_and_ends_the_answer() {
         for (refusal, status, pause) in [(Refusal::RunOverdue, 504, Value::Null), (Refusal::Overloaded, 503, json!(1))]
         {
-            let walk = WatchedRun { watch: None, verdict: Box::pin(ready(Answer::Err(refusal))), has_ended: false };
-            let began = StepSeen { step: Step::Records, moment: Moment::Began };
-            let told: Vec<Bytes> = walk.events(Event::Step(began)).collect().await;
+            let walk = WatchedResolution {
+                watch: None,
+                verdict: Box::pin(ready(VerdictResult::Err(refusal))),
+                has_ended: false,
+            };
+            let began = StepEvent { step: ResolutionStep::Records, moment: StepTransition::Began };
+            let told: Vec<Bytes> = walk.events(ResolutionEvent::Step(began)).collect().await;
             let [step, end] = &told[..] else { panic!("{told:?}") };
             assert!(step.starts_with(b"event: step\n"), "{step:?}");
             let data = end.strip_prefix(b"event: problem\ndata: ").and_then(|rest| rest.strip_suffix(b"\n\n"));

@@ -8,11 +8,11 @@ use axum::extract::State;
 use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
-use clresolve_cards::generate::{Cards, Generated};
+use clresolve_cards::generate::{GeneratedCard, GeneratedCards};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
 
-use super::caching::{is_known_to_client, not_modified};
+use super::caching::{matches_client_tag, not_modified};
 use super::path::segment;
 use super::problem;
 use super::query;
@@ -23,9 +23,9 @@ use super::systems::FRESH_SECONDS;
 pub(super) const PARAMETERS: [&str; 1] = ["namespace"];
 
 /// `GET /.well-known/agent-card.json` returns the card if exactly one system is exposed.
-pub(super) async fn root(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
+pub(super) async fn serve_root_card(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
     answer(&state, &headers, |cards| {
-        cards.only().ok_or_else(|| match cards.len() {
+        cards.single_card().ok_or_else(|| match cards.len() {
             0 => "no AgentSystem is exposed".into(),
             many => format!(
                 "{many} AgentSystems are exposed, so none stands at the root; each has its card at \
@@ -38,11 +38,11 @@ pub(super) async fn root(State(state): State<Arc<AppState>>, headers: HeaderMap)
 }
 
 /// `GET /v1/agent-systems/{name}/.well-known/agent-card.json` `?namespace=`
-pub(super) async fn one(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Response {
+pub(super) async fn serve_system_card(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Response {
     let name = segment(&uri, 0);
-    let namespace = match query::read(uri.query().unwrap_or_default(), PARAMETERS) {
+    let namespace = match query::read_parameters(uri.query().unwrap_or_default(), PARAMETERS) {
         Ok([namespace]) => namespace,
-        Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
+        Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(detail.into())),
     };
     answer(&state, &headers, |cards| {
         cards.get(namespace.as_deref(), &name).ok_or_else(|| "no AgentSystem of this name is exposed".into())
@@ -53,20 +53,20 @@ pub(super) async fn one(State(state): State<Arc<AppState>>, headers: HeaderMap, 
 async fn answer(
     state: &AppState,
     headers: &HeaderMap,
-    choose: impl FnOnce(&Cards) -> Result<&Generated, Cow<'static, str>>,
+    choose: impl FnOnce(&GeneratedCards) -> Result<&GeneratedCard, Cow<'static, str>>,
 ) -> Response {
-    let Some(systems) = &state.systems else { return problem::refused(Refusal::RouteUnknown, None) };
+    let Some(systems) = &state.systems else { return problem::refusal_response(Refusal::RouteUnknown, None) };
     let now = state.resolver.now();
-    let computed = match systems.current(now).await {
+    let computed = match systems.current_cards(now).await {
         Ok(computed) => computed,
-        Err(refusal) => return problem::refused(refusal, None),
+        Err(refusal) => return problem::refusal_response(refusal, None),
     };
     let card = match choose(&computed.cards) {
         Ok(card) => card,
-        Err(detail) => return problem::refused(Refusal::CardAbsent, Some(detail)),
+        Err(detail) => return problem::refusal_response(Refusal::CardAbsent, Some(detail)),
     };
-    let tag = format!("\"{}\"", Digest::of(card.text().as_bytes()).hex());
-    let mut response = if is_known_to_client(headers, &tag) {
+    let tag = format!("\"{}\"", Digest::compute(card.text().as_bytes()).hex());
+    let mut response = if matches_client_tag(headers, &tag) {
         not_modified()
     } else {
         let mut response = Response::new(Body::from(card.text().to_owned()));

@@ -5,9 +5,9 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use clresolve_cards::generate::{Cards, GenerateError, MAX_BYTES, SourceFile};
+use clresolve_cards::generate::{CardGenerationError, GeneratedCards, MAX_BYTES, ResourceFile};
 use clresolve_core::reason::Refusal;
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 use clresolve_resolver::config::OrlojConfig;
 use jiff::Timestamp;
 use tokio::sync::Mutex;
@@ -22,7 +22,7 @@ const REREAD_SECONDS: i64 = 10;
 /// Why no cards can be generated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SystemsError {
+pub enum SystemCardError {
     /// A file cannot be read.
     #[error("cannot read {file}: {detail}")]
     Unreadable {
@@ -33,49 +33,49 @@ pub enum SystemsError {
     },
     /// The files define no cards.
     #[error(transparent)]
-    Generate(#[from] GenerateError),
+    Generate(#[from] CardGenerationError),
 }
 
 /// The cards, regenerated when the resources change.
-pub(super) struct Systems {
+pub(super) struct SystemCardSource {
     config: OrlojConfig,
-    latest: Mutex<Computed>,
+    latest: Mutex<SystemCardSnapshot>,
 }
 
 /// The cards as last generated.
 #[derive(Clone)]
-pub(super) struct Computed {
-    pub(super) cards: Arc<Cards>,
+pub(super) struct SystemCardSnapshot {
+    pub(super) cards: Arc<GeneratedCards>,
     at: Timestamp,
     /// When the resources were last read, successfully or not.
     tried: Timestamp,
 }
 
-impl Computed {
+impl SystemCardSnapshot {
     /// Whole seconds since the cards were generated.
     pub(super) fn age(&self, now: Timestamp) -> i64 {
         now.duration_since(self.at).as_secs().max(0)
     }
 }
 
-impl Systems {
+impl SystemCardSource {
     /// Reads the resources. Returns `None` if none are configured.
-    pub(super) fn open(config: &OrlojConfig, now: Timestamp) -> Result<Option<Self>, SystemsError> {
+    pub(super) fn open(config: &OrlojConfig, now: Timestamp) -> Result<Option<Self>, SystemCardError> {
         if config.resources.is_empty() {
             return Ok(None);
         }
-        let computed = Computed { cards: Arc::new(read(config)?), at: now, tried: now };
+        let computed = SystemCardSnapshot { cards: Arc::new(generate_cards(config)?), at: now, tried: now };
         Ok(Some(Self { config: config.clone(), latest: Mutex::new(computed) }))
     }
 
     /// The cards at the time `now`. If the resources have become unreadable, the last good cards are served until they
     /// are stale.
-    pub(super) async fn current(&self, now: Timestamp) -> Result<Computed, Refusal> {
+    pub(super) async fn current_cards(&self, now: Timestamp) -> Result<SystemCardSnapshot, Refusal> {
         let mut latest = self.latest.lock().await;
         if now.duration_since(latest.tried).as_secs() >= REREAD_SECONDS {
             latest.tried = now;
             let config = self.config.clone();
-            match tokio::task::spawn_blocking(move || read(&config)).await {
+            match tokio::task::spawn_blocking(move || generate_cards(&config)).await {
                 Ok(Ok(cards)) => (latest.cards, latest.at) = (Arc::new(cards), now),
                 Ok(Err(error)) => tracing::warn!(%error, "the resources of [orloj] cannot be read again"),
                 Err(error) => tracing::warn!(%error, "reading the resources of [orloj] ended early"),
@@ -86,20 +86,20 @@ impl Systems {
 }
 
 /// Reads the resources and generates their cards.
-pub(super) fn read(config: &OrlojConfig) -> Result<Cards, SystemsError> {
-    let files = config.resources.iter().map(|file| bytes(file)).collect::<Result<Vec<_>, _>>()?;
-    let sources: Vec<_> = files.iter().map(|(file, bytes)| SourceFile { file, bytes }).collect();
-    Ok(Cards::read(&sources, config.base_url.clone())?)
+pub(super) fn generate_cards(config: &OrlojConfig) -> Result<GeneratedCards, SystemCardError> {
+    let files = config.resources.iter().map(|file| read_file(file)).collect::<Result<Vec<_>, _>>()?;
+    let sources: Vec<_> = files.iter().map(|(file, bytes)| ResourceFile { file, bytes }).collect();
+    Ok(GeneratedCards::generate_cards(&sources, config.base_url.clone())?)
 }
 
-fn bytes(path: &Path) -> Result<(String, Vec<u8>), SystemsError> {
+fn read_file(path: &Path) -> Result<(String, Vec<u8>), SystemCardError> {
     let file = path.display().to_string();
     let mut bytes = Vec::new();
     let opened = File::open(path).and_then(|opened| opened.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes));
     match opened {
         Ok(_) => Ok((file, bytes)),
         Err(error) => {
-            Err(SystemsError::Unreadable { file: Foreign::new(&file).to_string(), detail: error.to_string() })
+            Err(SystemCardError::Unreadable { file: UntrustedText::new(&file).to_string(), detail: error.to_string() })
         }
     }
 }

@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
-use crate::exposed_path::{STICKY, WRITABLE_BY_OTHERS, led_through};
+use crate::exposed_path::{STICKY, WRITABLE_BY_OTHERS, traversed_folders};
 
 /// Backlog of connections that wait to be accepted, equal to tokio's for TCP.
 const BACKLOG: u32 = 1024;
@@ -38,11 +38,11 @@ impl UnixSocket {
         refuse_replaceable(path.folder())?;
         // Otherwise two daemons that start at once could each consider the other's socket stale while it is bound but
         // not yet listening.
-        let _only_one_starts = lock(&beside(path.as_path())).await?;
-        remove_left_behind(path.as_path()).await?;
+        let _only_one_starts = lock(&lock_path(path.as_path())).await?;
+        remove_stale_socket(path.as_path()).await?;
         let socket = tokio::net::UnixSocket::new_stream()?;
         socket.bind(path.as_path())?;
-        let file = SocketFile::at(path.as_path())?;
+        let file = SocketFile::from_path(path.as_path())?;
         // Nobody can connect before the socket listens.
         fs::set_permissions(path.as_path(), Permissions::from_mode(mode))?;
         Ok(Self { _file: file, listener: socket.listen(BACKLOG)? })
@@ -68,7 +68,7 @@ struct SocketFile {
 }
 
 impl SocketFile {
-    fn at(path: &Path) -> io::Result<Self> {
+    fn from_path(path: &Path) -> io::Result<Self> {
         let found = fs::symlink_metadata(path)?;
         Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
     }
@@ -88,9 +88,9 @@ impl Drop for SocketFile {
 /// Rejects a directory in which another user could replace the socket and answer for the gate, and a path that another
 /// user could redirect.
 fn refuse_replaceable(folder: &Path) -> io::Result<()> {
-    for above in led_through(folder)? {
+    for above in traversed_folders(folder)? {
         let found = fs::metadata(&above)?;
-        if let Some(why) = objection(found.mode(), found.uid(), user()) {
+        if let Some(why) = folder_objection(found.mode(), found.uid(), user()) {
             return Err(io::Error::other(format!("{}: {why}, who could replace the socket", above.display())));
         }
     }
@@ -98,7 +98,7 @@ fn refuse_replaceable(folder: &Path) -> io::Result<()> {
 }
 
 /// Why a directory with this mode and owner is unsafe for a socket of `user`.
-fn objection(mode: u32, owner: u32, user: u32) -> Option<&'static str> {
+fn folder_objection(mode: u32, owner: u32, user: u32) -> Option<&'static str> {
     let may_others_write = mode & WRITABLE_BY_OTHERS != 0 && mode & STICKY == 0;
     if may_others_write && !clresolve_core::mutant!("loose-socket-folders") {
         return Some("the directory is writable by other users (chmod go-w)");
@@ -111,7 +111,7 @@ fn objection(mode: u32, owner: u32, user: u32) -> Option<&'static str> {
 }
 
 /// The lock file that guards binding the socket.
-fn beside(socket: &Path) -> PathBuf {
+fn lock_path(socket: &Path) -> PathBuf {
     let mut name = socket.as_os_str().to_owned();
     name.push(".lock");
     name.into()
@@ -143,7 +143,7 @@ async fn lock(path: &Path) -> io::Result<File> {
 }
 
 /// Removes a stale socket of this user at `path`.
-async fn remove_left_behind(path: &Path) -> io::Result<()> {
+async fn remove_stale_socket(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         found => found?,
@@ -173,7 +173,7 @@ mod tests {
         for (mode, owner, is_good) in
             [(0o755, 0, true), (0o755, 33, true), (0o755, 34, false), (0o1777, 34, false), (0o775, 33, false)]
         {
-            assert_eq!(objection(mode, owner, 33).is_none(), is_good, "{mode:o} of {owner}");
+            assert_eq!(folder_objection(mode, owner, 33).is_none(), is_good, "{mode:o} of {owner}");
         }
     }
 }

@@ -16,24 +16,24 @@ use clresolve_core::json::object::from_object;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::Refusal;
 use clresolve_core::state;
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 use clresolve_resolver::cpu_share::{self, Urgency};
-use clresolve_resolver::resolve::Question;
+use clresolve_resolver::resolve::NameQuestion;
 use clresolve_resolver::telemetry;
-use clresolve_verdict::trust::{Resolution, Stale};
-use clresolve_verdict::verdict::{Depth, Verdict};
+use clresolve_verdict::trust::{Resolution, StaleVerdict};
+use clresolve_verdict::verdict::{ResolutionDepth, Verdict};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::admission::{Answered, CacheUse};
-use super::body::{self, RequestError};
-use super::caching::{is_known_to_client, not_modified};
-use super::client_limits::Client;
+use super::admission::{AdmittedResolution, CacheUse};
+use super::body::{self, RequestBodyError};
+use super::caching::{matches_client_tag, not_modified};
+use super::client_limits::ClientIdentity;
 use super::log::LogEntry;
-use super::negotiate::{Form, wants_events};
+use super::negotiate::{NegotiatedForm, wants_events};
 use super::path::segment;
-use super::rendered::Rendered;
+use super::rendered::RenderedVerdict;
 use super::request_slot::RequestSlot;
 use super::state::AppState;
 use super::{problem, query, steps};
@@ -51,19 +51,19 @@ const HEADERS: usize = 11;
 pub(super) const PARAMETERS: [&str; 2] = ["profile", "depth"];
 
 /// `GET /v1/verdicts/{name}`
-pub(super) async fn one(
+pub(super) async fn serve_verdict(
     State(state): State<Arc<AppState>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientIdentity>,
     Extension(permit): Extension<RequestSlot>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let question = match asked(segment(&uri, 0), uri.query().unwrap_or_default()) {
+    let question = match parse_question(segment(&uri, 0), uri.query().unwrap_or_default()) {
         Ok(question) => question,
-        Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
+        Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(detail.into())),
     };
     if wants_events(&headers) {
-        return varying(watched(state, client, permit, question).await);
+        return add_vary_accept(stream_resolution(state, client, permit, question).await);
     }
     let answer = if demands_run(&headers) {
         state.admission.ask_anew(client, question.clone()).await
@@ -71,50 +71,56 @@ pub(super) async fn one(
         state.admission.ask(client, question.clone()).await
     };
     let response = match answer {
-        Ok(answered) => described(&state, &question, &answered, &headers).await,
-        Err(refusal) => {
-            problem::refused(refusal, question.profile.filter(|_| refusal == Refusal::ProfileUnknown).map(Cow::Owned))
-        }
+        Ok(answered) => verdict_response(&state, &question, &answered, &headers).await,
+        Err(refusal) => problem::refusal_response(
+            refusal,
+            question.profile.filter(|_| refusal == Refusal::ProfileUnknown).map(Cow::Owned),
+        ),
     };
-    varying(response)
+    add_vary_accept(response)
 }
 
 /// The response to `GET /v1/verdicts/{name}`, if the cached verdict suffices. Otherwise `None`: the request needs its
 /// route. A cached verdict that is not stale needs no request slot, so even an overloaded daemon returns it: nothing is
 /// resolved or signed, and all responses share its bytes. They contain only the name in normal form, so other spellings
 /// need the route.
-pub(super) async fn known(state: &AppState, client: Client, head: &Parts) -> Option<Response> {
+pub(super) async fn cached_response(state: &AppState, client: ClientIdentity, head: &Parts) -> Option<Response> {
     let Parts { method, uri, headers, .. } = head;
     let name = uri.path().strip_prefix("/v1/verdicts/")?;
     let is_one = !name.strip_suffix('/').unwrap_or(name).contains('/');
     let is_read = matches!(*method, Method::GET | Method::HEAD);
-    if !is_one || !is_read || Form::asked(headers) != Form::Plain || wants_events(headers) {
+    if !is_one || !is_read || NegotiatedForm::from_accept(headers) != NegotiatedForm::Plain || wants_events(headers) {
         return None;
     }
-    let question = asked(segment(uri, 0), uri.query().unwrap_or_default()).ok()?;
+    let question = parse_question(segment(uri, 0), uri.query().unwrap_or_default()).ok()?;
     let is_normal = EnsName::parse(&question.input).is_ok_and(|name| name.as_str() == question.input);
     let is_forced = demands_run(headers);
     if !is_normal || is_forced && state.requests.take(client, 1).is_ok() {
         return None;
     }
-    let resolution = state.admission.known(&question).await.ok()??;
+    let resolution = state.admission.cached_answer(&question).await.ok()??;
     let cache_use = if is_forced { CacheUse::ForceRefused } else { CacheUse::Hit };
-    if resolution.verdict().state != state::State::Indeterminate {
-        return Some(varying(plain(state, &resolution, cache_use, headers)));
+    if resolution.verdict().state != state::TrustState::Indeterminate {
+        return Some(add_vary_accept(json_response(state, &resolution, cache_use, headers)));
     }
     // A stale verdict is serialized anew for each response, so it needs a slot.
     let slot = state.requests.take(client, 1);
-    let answered = Answered { resolution, cache_use };
-    Some(varying(match slot {
-        Ok(_held) => Box::pin(described(state, &question, &answered, headers)).await,
-        Err(refusal) => problem::refused(refusal, None),
+    let answered = AdmittedResolution { resolution, cache_use };
+    Some(add_vary_accept(match slot {
+        Ok(_held) => Box::pin(verdict_response(state, &question, &answered, headers)).await,
+        Err(refusal) => problem::refusal_response(refusal, None),
     }))
 }
 
 /// Streams the steps as they happen, and then the verdict.
-async fn watched(state: Arc<AppState>, client: Client, permit: RequestSlot, question: Question) -> Response {
+async fn stream_resolution(
+    state: Arc<AppState>,
+    client: ClientIdentity,
+    permit: RequestSlot,
+    question: NameQuestion,
+) -> Response {
     if state.is_draining() {
-        return problem::refused(Refusal::Draining, None);
+        return problem::refusal_response(Refusal::Draining, None);
     }
     let watch = state.resolver.watch(&question);
     let work = state.work(client, Urgency::Document);
@@ -122,11 +128,11 @@ async fn watched(state: Arc<AppState>, client: Client, permit: RequestSlot, ques
         let answered = state.admission.ask(client, question.clone()).await?;
         Ok(current(&state, &question, &answered).await)
     };
-    steps::stream(watch, cpu_share::within(work, verdict).boxed(), permit).await
+    steps::stream(watch, cpu_share::run_within(work, verdict).boxed(), permit).await
 }
 
 /// Marks a response as dependent on `Accept`.
-fn varying(mut response: Response) -> Response {
+fn add_vary_accept(mut response: Response) -> Response {
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     response
 }
@@ -134,27 +140,27 @@ fn varying(mut response: Response) -> Response {
 /// `POST /v1/verdicts`
 pub(super) async fn batch(
     State(state): State<Arc<AppState>>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientIdentity>,
     Extension(permit): Extension<RequestSlot>,
     request: Request,
 ) -> Response {
-    let batch = match Batch::read(request, &state, client).await {
+    let batch = match VerdictBatchDocument::read(request, &state, client).await {
         Ok(batch) => batch,
         Err(error) => return error.into_response(),
     };
-    let Batch { names, profile, depth } = batch;
+    let VerdictBatchDocument { names, profile, depth } = batch;
     if let Some(unknown) = profile.as_ref().filter(|id| state.resolver.profiles().get(id).is_none()) {
-        return problem::refused(Refusal::ProfileUnknown, Some(Cow::Borrowed(unknown)));
+        return problem::refusal_response(Refusal::ProfileUnknown, Some(Cow::Borrowed(unknown)));
     }
     let lines = stream::iter(names)
         .map(move |name| {
             let state = Arc::clone(&state);
-            let mut question = Question::new(name);
+            let mut question = NameQuestion::new(name);
             question.profile.clone_from(&profile);
             question.depth = depth;
             // The lines are produced after this handler has returned.
             let work = state.work(client, Urgency::Document);
-            async move { cpu_share::within(work, line(&state, client, question)).await }
+            async move { cpu_share::run_within(work, verdict_line(&state, client, question)).await }
         })
         .buffer_unordered(AT_ONCE)
         .map(move |line| {
@@ -169,14 +175,14 @@ pub(super) async fn batch(
 }
 
 /// A verdict on one line. A refused name gets a problem with the additional member `name`.
-async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
+async fn verdict_line(state: &AppState, client: ClientIdentity, question: NameQuestion) -> Bytes {
     let name = question.input.clone();
     let mut line = match state.admission.ask_patiently(client, question.clone()).await {
         Ok(answered) => serde_json::to_vec(&*current(state, &question, &answered).await).unwrap_or_default(),
         Err(refusal) => {
-            tracing::info!(name = %Foreign::new(&name), code = refusal.slug(), "a name of a batch was refused");
-            telemetry::refused(refusal);
-            let mut problem = problem::document(refusal, None);
+            tracing::info!(name = %UntrustedText::new(&name), code = refusal.slug(), "a name of a batch was refused");
+            telemetry::count_refusal(refusal);
+            let mut problem = problem::problem_document(refusal, None);
             problem["name"] = name.into();
             problem.to_string().into_bytes()
         }
@@ -186,15 +192,15 @@ async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
 }
 
 /// The verdict to describe: the last known one if the resolution failed.
-async fn current(state: &AppState, question: &Question, answered: &Answered) -> Arc<Verdict> {
-    let stale = stale(state, question, answered).await;
-    Arc::clone(stale.as_ref().map_or_else(|| answered.resolution.verdict(), Stale::verdict))
+async fn current(state: &AppState, question: &NameQuestion, answered: &AdmittedResolution) -> Arc<Verdict> {
+    let stale = stale_verdict(state, question, answered).await;
+    Arc::clone(stale.as_ref().map_or_else(|| answered.resolution.verdict(), StaleVerdict::verdict))
 }
 
 /// The body of a batch.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Batch {
+pub(super) struct VerdictBatchDocument {
     /// The agents' ENS names.
     #[schemars(length(min = 1, max = MAX_NAMES))]
     names: Vec<String>,
@@ -202,15 +208,15 @@ pub(super) struct Batch {
     profile: Option<String>,
     /// How much is proven; the configured depth by default.
     #[schemars(with = "Option<String>")]
-    depth: Option<Depth>,
+    depth: Option<ResolutionDepth>,
 }
 
-impl Batch {
-    async fn read(request: Request, state: &AppState, client: Client) -> Result<Self, RequestError> {
-        let (bytes, _slot) = body::held(request, state, client, state.http.body_bytes).await?;
-        let batch: Self = from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
+impl VerdictBatchDocument {
+    async fn read(request: Request, state: &AppState, client: ClientIdentity) -> Result<Self, RequestBodyError> {
+        let (bytes, _slot) = body::read_reserved_body(request, state, client, state.http.body_bytes).await?;
+        let batch: Self = from_object(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
-            return Err(RequestError::malformed(format!(
+            return Err(RequestBodyError::malformed(format!(
                 "expected 1 to {MAX_NAMES} names, found {}",
                 batch.names.len()
             )));
@@ -220,20 +226,23 @@ impl Batch {
 }
 
 /// The question in a name and a query.
-fn asked(name: String, query: &str) -> Result<Question, String> {
-    chosen(Question::new(name), query::read(query, PARAMETERS)?)
+fn parse_question(name: String, query: &str) -> Result<NameQuestion, String> {
+    apply_parameters(NameQuestion::new(name), query::read_parameters(query, PARAMETERS)?)
 }
 
 /// Applies the parameters to a question. An empty value chooses nothing.
-pub(super) fn chosen(mut question: Question, parameters: [Option<String>; 2]) -> Result<Question, String> {
+pub(super) fn apply_parameters(
+    mut question: NameQuestion,
+    parameters: [Option<String>; 2],
+) -> Result<NameQuestion, String> {
     let [profile, depth] = parameters.map(|value| value.filter(|value| !value.is_empty()));
     question.depth = depth.as_deref().map(read_depth).transpose()?;
     question.profile = profile;
     Ok(question)
 }
 
-fn read_depth(text: &str) -> Result<Depth, String> {
-    let depth = Depth::ALL.into_iter().find(|depth| depth.as_str() == text);
+fn read_depth(text: &str) -> Result<ResolutionDepth, String> {
+    let depth = ResolutionDepth::ALL.into_iter().find(|depth| depth.as_str() == text);
     depth.ok_or_else(|| "expected the depth identity or schemas".to_owned())
 }
 
@@ -244,60 +253,69 @@ fn demands_run(headers: &HeaderMap) -> bool {
 
 /// The last known verdict, if the resolution failed. A client that forced a resolution gets the result of that
 /// resolution.
-async fn stale(state: &AppState, question: &Question, answered: &Answered) -> Option<Stale> {
-    let failed = answered.resolution.verdict().state == state::State::Indeterminate;
+async fn stale_verdict(
+    state: &AppState,
+    question: &NameQuestion,
+    answered: &AdmittedResolution,
+) -> Option<StaleVerdict> {
+    let failed = answered.resolution.verdict().state == state::TrustState::Indeterminate;
     if !failed || !matches!(answered.cache_use, CacheUse::Hit | CacheUse::Miss) {
         return None;
     }
-    state.resolver.stale(question).await.ok().flatten()
+    state.resolver.stale_verdict(question).await.ok().flatten()
 }
 
 /// A response with the last known verdict, marked as stale. It has no entity tag, so that no client mistakes it for the
 /// copy that it has cached.
-fn described_as_stale(state: &AppState, stale: &Stale, failure: &Verdict) -> Response {
+fn stale_response(state: &AppState, stale: &StaleVerdict, failure: &Verdict) -> Response {
     let body = serde_json::to_vec(stale.verdict()).unwrap_or_default().into();
-    let Rendered { body, lease, .. } = Rendered::json(stale.verdict(), body);
+    let RenderedVerdict { body, lease, .. } = RenderedVerdict::json(stale.verdict(), body);
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    lease.declare(headers, CacheUse::Stale, state.resolver.now());
+    lease.set_cache_headers(headers, CacheUse::Stale, state.resolver.now());
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.extend(failure.freshness.retry_after.map(|pause| (RETRY_AFTER, HeaderValue::from(pause))));
-    response.extensions_mut().insert(LogEntry::of_verdict(stale.verdict()));
+    response.extensions_mut().insert(LogEntry::from_verdict(stale.verdict()));
     response
 }
 
 /// A response with the verdict, and with all headers that a cache needs.
-async fn described(state: &AppState, question: &Question, answered: &Answered, request: &HeaderMap) -> Response {
-    let form = Form::asked(request);
+async fn verdict_response(
+    state: &AppState,
+    question: &NameQuestion,
+    answered: &AdmittedResolution,
+    request: &HeaderMap,
+) -> Response {
+    let form = NegotiatedForm::from_accept(request);
     // Only verdicts of the current resolution are signed.
-    if let (Form::Plain, Some(stale)) = (form, stale(state, question, answered).await) {
-        return described_as_stale(state, &stale, answered.resolution.verdict());
+    if let (NegotiatedForm::Plain, Some(stale)) = (form, stale_verdict(state, question, answered).await) {
+        return stale_response(state, &stale, answered.resolution.verdict());
     }
-    let Answered { resolution, cache_use } = answered;
+    let AdmittedResolution { resolution, cache_use } = answered;
     match signed_if_asked(state, resolution, form).await {
-        Ok(Some(signed)) => sent(state, resolution.verdict(), signed, MEDIA_TYPE, *cache_use, request),
-        Ok(None) => plain(state, resolution, *cache_use, request),
-        Err(detail) => problem::refused(Refusal::NotAcceptable, Some(detail.into())),
+        Ok(Some(signed)) => cacheable_response(state, resolution.verdict(), signed, MEDIA_TYPE, *cache_use, request),
+        Ok(None) => json_response(state, resolution, *cache_use, request),
+        Err(detail) => problem::refusal_response(Refusal::NotAcceptable, Some(detail.into())),
     }
 }
 
 /// A response with the verdict as JSON.
-fn plain(state: &AppState, resolution: &Resolution, cache_use: CacheUse, request: &HeaderMap) -> Response {
+fn json_response(state: &AppState, resolution: &Resolution, cache_use: CacheUse, request: &HeaderMap) -> Response {
     let verdict = resolution.verdict();
-    let rendered = Rendered::json(verdict, resolution.json().clone());
-    sent(state, verdict, rendered, "application/json", cache_use, request)
+    let rendered = RenderedVerdict::json(verdict, resolution.json().clone());
+    cacheable_response(state, verdict, rendered, "application/json", cache_use, request)
 }
 
-fn sent(
+fn cacheable_response(
     state: &AppState,
     verdict: &Arc<Verdict>,
-    Rendered { body, tag, lease }: Rendered,
+    RenderedVerdict { body, tag, lease }: RenderedVerdict,
     media: &'static str,
     cache_use: CacheUse,
     request: &HeaderMap,
 ) -> Response {
-    let mut response = if is_known_to_client(request, tag.to_str().unwrap_or_default()) {
+    let mut response = if matches_client_tag(request, tag.to_str().unwrap_or_default()) {
         not_modified()
     } else {
         let mut response = Response::new(Body::from(body));
@@ -305,26 +323,32 @@ fn sent(
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
         response
     };
-    lease.declare(response.headers_mut(), cache_use, state.resolver.now());
+    lease.set_cache_headers(response.headers_mut(), cache_use, state.resolver.now());
     response.headers_mut().insert(ETAG, tag);
     if let Some(pause) = verdict.freshness.retry_after {
         response.headers_mut().insert(RETRY_AFTER, pause.into());
     }
-    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+    response.extensions_mut().insert(LogEntry::from_verdict(verdict));
     response
 }
 
 /// The signed form, if the request asks for it. Returns `Ok(None)` if plain JSON is acceptable.
-async fn signed_if_asked(state: &AppState, resolution: &Resolution, form: Form) -> Result<Option<Rendered>, String> {
-    if form == Form::Plain {
+async fn signed_if_asked(
+    state: &AppState,
+    resolution: &Resolution,
+    form: NegotiatedForm,
+) -> Result<Option<RenderedVerdict>, String> {
+    if form == NegotiatedForm::Plain {
         return Ok(None);
     }
     let signed = match &state.signatures {
-        Some(signatures) => signatures.of(resolution, state.resolver.now()).await.map_err(|error| error.to_string()),
+        Some(signatures) => {
+            signatures.signed_verdict(resolution, state.resolver.now()).await.map_err(|error| error.to_string())
+        }
         None => Err("this daemon has no key to sign with".to_owned()),
     };
     match signed {
-        Err(_) if form == Form::SignedOrPlain => Ok(None),
+        Err(_) if form == NegotiatedForm::SignedOrPlain => Ok(None),
         signed => signed.map(Some),
     }
 }
@@ -345,7 +369,7 @@ mod tests {
         (config.timeout, config.http.cold_runs_per_minute) = (std::time::Duration::from_secs(120), u32::MAX);
         let resolver = clresolve_resolver::resolve::Resolver::new(&config).await.expect("a resolver");
         let state = Arc::new(AppState::new(resolver.clone(), &config, None, None));
-        let client = Client::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let client = ClientIdentity::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let names: Vec<String> = (0..MAX_NAMES).map(|number| format!("n{number}.eth")).collect();
         let request = Request::post("/v1/verdicts").header(CONTENT_TYPE, "application/json");
         let request = request.body(Body::from(serde_json::json!({ "names": names }).to_string())).expect("a request");
@@ -354,7 +378,7 @@ mod tests {
         let known = async || {
             let mut known = 0;
             for name in &names {
-                let status = resolver.cache_status(&Question::new(name)).await.expect("the profile exists");
+                let status = resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
                 known += usize::from(matches!(status, CacheStatus::Fresh(_)));
             }
             known
@@ -374,12 +398,13 @@ mod tests {
 
     #[test]
     fn profile_and_depth_may_be_chosen_and_nothing_else() {
-        let question = asked("a.eth".to_owned(), "profile=agent-cards%2F1.0.0%2Breleased&depth=schemas").unwrap();
+        let question =
+            parse_question("a.eth".to_owned(), "profile=agent-cards%2F1.0.0%2Breleased&depth=schemas").unwrap();
         assert_eq!(question.profile.as_deref(), Some("agent-cards/1.0.0+released"));
-        assert_eq!(question.depth, Some(Depth::Schemas));
-        assert_eq!(asked("a.eth".to_owned(), "profile=&depth=").unwrap(), Question::new("a.eth"));
+        assert_eq!(question.depth, Some(ResolutionDepth::Schemas));
+        assert_eq!(parse_question("a.eth".to_owned(), "profile=&depth=").unwrap(), NameQuestion::new("a.eth"));
         for bad in ["block=5", "depth=deep", "depth=identity&depth=schemas", "profile=a&profile=b", "&&x"] {
-            assert!(asked("a.eth".to_owned(), bad).is_err(), "{bad}");
+            assert!(parse_question("a.eth".to_owned(), bad).is_err(), "{bad}");
         }
     }
 }

@@ -11,19 +11,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// A stream whose writes fail once they have made no progress for `limit`.
-pub(super) struct WriteTimeout<S> {
+pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     limit: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> WriteTimeout<S> {
+impl<S> WriteTimeoutStream<S> {
     pub(super) const fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, stalled: None }
     }
 
     /// Forwards a poll result. Without progress a timer runs, and when it expires the write fails.
-    fn watch<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn enforce_timeout<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() || clresolve_core::mutant!("unread-answers") {
             self.stalled = None;
             return polled;
@@ -35,7 +35,7 @@ impl<S> WriteTimeout<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,20 +45,20 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch(polled, context)
+        self.enforce_timeout(polled, context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(context);
-        self.watch(polled, context)
+        self.enforce_timeout(polled, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.watch(polled, context)
+        self.enforce_timeout(polled, context)
     }
 
     fn poll_write_vectored(
@@ -67,7 +67,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, buffers);
-        self.watch(polled, context)
+        self.enforce_timeout(polled, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -84,7 +84,7 @@ mod tests {
     #[tokio::test]
     async fn a_reader_that_takes_nothing_is_left() {
         let (near, mut far) = tokio::io::duplex(4);
-        let mut guarded = WriteTimeout::new(near, Duration::from_millis(10));
+        let mut guarded = WriteTimeoutStream::new(near, Duration::from_millis(10));
         assert_eq!(guarded.write_all(b"abcdefgh").await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         let mut taken = [0; 4];
         far.read_exact(&mut taken).await.unwrap();

@@ -1,14 +1,14 @@
 //! The answer of a tool: sentences of this program, and a document.
 
-use clresolve_core::reason::{Code, Refusal};
+use clresolve_core::reason::{ReasonCode, Refusal};
 use clresolve_core::text::excerpt;
-use clresolve_resolver::cpu_pool::PoolFull;
+use clresolve_resolver::cpu_pool::CpuPoolFullError;
 use clresolve_resolver::resolve::Resolver;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::form::Form;
+use super::form::ToolOutputSchema;
 
 /// Maximum number of reasons that are explained in sentences. The document contains all of them.
 const MAX_SAID: usize = 12;
@@ -18,31 +18,31 @@ const READ_ON: &str = "\nThe evidence is in structuredContent. Text at the point
 
 /// Sentences of this program. They are built only from its constants, so that they never contain foreign text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct OwnText(String);
+pub(super) struct ProgramText(String);
 
-impl OwnText {
+impl ProgramText {
     pub(super) fn new(sentence: &'static str) -> Self {
         Self(sentence.to_owned())
     }
 
-    pub(super) fn and(mut self, text: &'static str) -> Self {
+    pub(super) fn with_sentence(mut self, text: &'static str) -> Self {
         self.0.push_str(text);
         self
     }
 
     /// Appends a line with the meaning of each known code.
-    pub(super) fn codes<'a>(mut self, slugs: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut known = slugs.into_iter().filter_map(known);
+    pub(super) fn with_codes<'a>(mut self, slugs: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut known = slugs.into_iter().filter_map(registered_code);
         for (slug, title) in known.by_ref().take(MAX_SAID) {
-            self = self.and("\n- ").and(slug).and(": ").and(title);
+            self = self.with_sentence("\n- ").with_sentence(slug).with_sentence(": ").with_sentence(title);
         }
-        if known.next().is_some() { self.and("\n- and more") } else { self }
+        if known.next().is_some() { self.with_sentence("\n- and more") } else { self }
     }
 }
 
 /// A registered code with its title and meaning.
-fn known(slug: &str) -> Option<(&'static str, &'static str)> {
-    if let Some(code) = Code::from_slug(slug) {
+fn registered_code(slug: &str) -> Option<(&'static str, &'static str)> {
+    if let Some(code) = ReasonCode::from_slug(slug) {
         return Some((code.slug(), code.entry().title));
     }
     let refusal = Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug)?;
@@ -51,26 +51,26 @@ fn known(slug: &str) -> Option<(&'static str, &'static str)> {
 
 /// The answer of a tool.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    said: OwnText,
+pub(crate) struct ToolAnswer {
+    said: ProgramText,
     structured: Value,
 }
 
-impl Answer {
+impl ToolAnswer {
     /// An answer with a document. It may be long, so it is serialized and marked on the CPU pool.
-    pub(super) async fn about<T: Serialize + Send + 'static>(
+    pub(super) async fn from_document<T: Serialize + Send + 'static>(
         resolver: &Resolver,
-        said: OwnText,
-        form: &'static Form,
+        said: ProgramText,
+        form: &'static ToolOutputSchema,
         document: T,
-    ) -> Result<Self, Failure> {
-        let filled = move || form.filled(serde_json::to_value(document).unwrap_or_default());
-        let structured = resolver.pool().try_run(filled).await.map_err(|PoolFull| Refusal::Overloaded)?;
+    ) -> Result<Self, ToolFailure> {
+        let filled = move || form.fill_document(serde_json::to_value(document).unwrap_or_default());
+        let structured = resolver.pool().try_run(filled).await.map_err(|CpuPoolFullError| Refusal::Overloaded)?;
         Ok(Self { said, structured })
     }
 
     pub(super) fn into_result(self) -> CallToolResult {
-        let mut result = CallToolResult::success(vec![ContentBlock::text(self.said.and(READ_ON).0)]);
+        let mut result = CallToolResult::success(vec![ContentBlock::text(self.said.with_sentence(READ_ON).0)]);
         if clresolve_core::mutant!("mcp-content-repeats-the-document") {
             result.content.push(ContentBlock::text(self.structured.to_string()));
         }
@@ -80,27 +80,28 @@ impl Answer {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct ToolFailure {
     refusal: Refusal,
     /// What is wrong with the arguments. Only an excerpt, since it may repeat them.
     detail: Option<String>,
 }
 
-impl Failure {
+impl ToolFailure {
     /// The arguments do not match the tool's schema.
     pub(super) fn malformed(detail: &str) -> Self {
-        Self::about(Refusal::RequestMalformed, detail)
+        Self::from_refusal(Refusal::RequestMalformed, detail)
     }
 
     /// A refusal, with details that its title does not contain.
-    pub(super) fn about(refusal: Refusal, detail: &str) -> Self {
+    pub(super) fn from_refusal(refusal: Refusal, detail: &str) -> Self {
         Self { refusal, detail: Some(excerpt(detail)) }
     }
 
-    pub(super) fn into_result(self, form: &Form) -> CallToolResult {
+    pub(super) fn into_result(self, form: &ToolOutputSchema) -> CallToolResult {
         let Self { refusal, detail } = self;
-        let said = OwnText::new(refusal.slug()).and(": ").and(refusal.title());
-        let said = if detail.is_some() { said.and("\nstructuredContent.error.detail says more.") } else { said };
+        let said = ProgramText::new(refusal.slug()).with_sentence(": ").with_sentence(refusal.title());
+        let said =
+            if detail.is_some() { said.with_sentence("\nstructuredContent.error.detail says more.") } else { said };
         let mut error = json!({ "code": refusal });
         if let Some(detail) = detail {
             error["detail"] = detail.into();
@@ -111,7 +112,7 @@ impl Failure {
     }
 }
 
-impl From<Refusal> for Failure {
+impl From<Refusal> for ToolFailure {
     fn from(refusal: Refusal) -> Self {
         Self { refusal, detail: None }
     }

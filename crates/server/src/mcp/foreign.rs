@@ -8,40 +8,40 @@ use std::mem;
 
 use serde_json::{Map, Value};
 
-use clresolve_core::text::{Foreign, unsafe_character};
+use clresolve_core::text::{UntrustedText, unsafe_character};
 
 /// The `$comment` in the schema of text that only this program writes.
 const OWN_TEXT: &str = "own text";
 
 /// Escapes the foreign text of a document. Returns pointers at or below which all of it is.
-pub(super) fn mark(document: &mut Value, schema: &Value) -> Vec<String> {
-    let mut marker = Marker { schema, path: String::new(), found: Vec::new() };
+pub(super) fn mark_foreign_text(document: &mut Value, schema: &Value) -> Vec<String> {
+    let mut marker = ForeignTextMarker { schema, path: String::new(), found: Vec::new() };
     marker.visit(document, Some(schema));
     marker.found
 }
 
-struct Marker<'s> {
+struct ForeignTextMarker<'s> {
     schema: &'s Value,
     path: String,
     found: Vec<String>,
 }
 
-impl<'s> Marker<'s> {
+impl<'s> ForeignTextMarker<'s> {
     /// Recursion is bounded: a document is nested as deep as its schema, and free parts at most as deep as the strict
     /// JSON reader permits for cards.
     fn visit(&mut self, value: &mut Value, schema: Option<&'s Value>) {
-        let kinds = schema.map(|schema| self.kinds(schema)).unwrap_or_default();
+        let kinds = schema.map(|schema| self.schema_alternatives(schema)).unwrap_or_default();
         let part = |key| kinds.iter().find_map(|kind| kind.get(key));
         match value {
             Value::String(_) if is_closed(&kinds) => {}
             Value::Object(members) if let Some(known) = part("properties") => {
                 for (name, member) in members {
-                    self.below(name, |marker| marker.visit(member, known.get(name)));
+                    self.with_path_segment(name, |marker| marker.visit(member, known.get(name)));
                 }
             }
             Value::Array(items) if let Some(each) = part("items") => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.below(&index.to_string(), |marker| marker.visit(item, Some(each)));
+                    self.with_path_segment(&index.to_string(), |marker| marker.visit(item, Some(each)));
                 }
             }
             free => {
@@ -52,7 +52,7 @@ impl<'s> Marker<'s> {
         }
     }
 
-    fn below(&mut self, name: &str, visit: impl FnOnce(&mut Self)) {
+    fn with_path_segment(&mut self, name: &str, visit: impl FnOnce(&mut Self)) {
         let length = self.path.len();
         self.path.push('/');
         self.path.push_str(&name.replace('~', "~0").replace('/', "~1"));
@@ -61,13 +61,13 @@ impl<'s> Marker<'s> {
     }
 
     /// The alternatives of a schema, with references resolved. The schemas are this program's, and none is recursive.
-    fn kinds(&self, schema: &'s Value) -> Vec<&'s Value> {
+    fn schema_alternatives(&self, schema: &'s Value) -> Vec<&'s Value> {
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             let target = self.schema.pointer(reference.trim_start_matches('#'));
-            return target.map(|target| self.kinds(target)).unwrap_or_default();
+            return target.map(|target| self.schema_alternatives(target)).unwrap_or_default();
         }
         match schema.get("oneOf").and_then(Value::as_array) {
-            Some(alternatives) => alternatives.iter().flat_map(|schema| self.kinds(schema)).collect(),
+            Some(alternatives) => alternatives.iter().flat_map(|schema| self.schema_alternatives(schema)).collect(),
             None => vec![schema],
         }
     }
@@ -75,11 +75,11 @@ impl<'s> Marker<'s> {
 
 /// Whether every alternative that permits a text restricts it completely.
 fn is_closed(kinds: &[&Value]) -> bool {
-    let mut of_text = kinds.iter().filter(|kind| takes_text(kind)).peekable();
-    of_text.peek().is_some() && of_text.all(|kind| leaves_no_freedom(kind))
+    let mut of_text = kinds.iter().filter(|kind| permits_text(kind)).peekable();
+    of_text.peek().is_some() && of_text.all(|kind| is_fixed_text(kind))
 }
 
-fn takes_text(kind: &Value) -> bool {
+fn permits_text(kind: &Value) -> bool {
     match kind.get("type") {
         Some(Value::String(one)) => one == "string",
         Some(Value::Array(some)) => some.iter().any(|one| one == "string"),
@@ -87,7 +87,7 @@ fn takes_text(kind: &Value) -> bool {
     }
 }
 
-fn leaves_no_freedom(kind: &Value) -> bool {
+fn is_fixed_text(kind: &Value) -> bool {
     let text = |key| kind.get(key).and_then(Value::as_str).unwrap_or_default();
     kind.get("enum").is_some()
         || kind.get("const").is_some()
@@ -124,7 +124,7 @@ fn escaped(text: &str) -> Option<String> {
     if clresolve_core::mutant!("mcp-foreign-unescaped") {
         return None;
     }
-    unsafe_character(text).map(|_| Foreign::new(text).at_most(usize::MAX).to_string())
+    unsafe_character(text).map(|_| UntrustedText::new(text).with_limit(usize::MAX).to_string())
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
             "own": "ours", "list": [{"a/b": "one"}, {"a/b": null}], "free": {"k\u{202e}": ["\u{1b}[2J"]}, "count": 3,
             "new": "a member that the schema does not know",
         });
-        let found = mark(&mut document, &schema);
+        let found = mark_foreign_text(&mut document, &schema);
         assert_eq!(found, ["/free", "/list/0/a~1b", "/new", "/url"]);
         assert_eq!(document["free"], json!({"k\\u{202e}": ["\\u{1b}[2J"]}));
         assert_eq!(document["state"], "trusted");

@@ -8,26 +8,26 @@ use serde_json::{Map, Value, json};
 
 use super::foreign;
 
-pub(super) static VERDICT: LazyLock<Form> =
-    LazyLock::new(|| Form::new("verdict", include_str!("../../schemas/verdict.schema.json")));
-pub(super) static CHECK: LazyLock<Form> =
-    LazyLock::new(|| Form::new("check", include_str!("../../schemas/check.schema.json")));
-pub(super) static REQUEST: LazyLock<Form> =
-    LazyLock::new(|| Form::new("request", include_str!("../../schemas/request.schema.json")));
-pub(super) static RECEIPT: LazyLock<Form> =
-    LazyLock::new(|| Form::new("receipt", include_str!("../../schemas/receipt.schema.json")));
-pub(super) static ROUTE: LazyLock<Form> =
-    LazyLock::new(|| Form::new("route", include_str!("../../schemas/route.schema.json")));
-pub(super) static REASON: LazyLock<Form> =
-    LazyLock::new(|| Form::new("reason", include_str!("../../schemas/reason.schema.json")));
+pub(super) static VERDICT: LazyLock<ToolOutputSchema> =
+    LazyLock::new(|| ToolOutputSchema::new("verdict", include_str!("../../schemas/verdict.schema.json")));
+pub(super) static CHECK: LazyLock<ToolOutputSchema> =
+    LazyLock::new(|| ToolOutputSchema::new("check", include_str!("../../schemas/check.schema.json")));
+pub(super) static REQUEST: LazyLock<ToolOutputSchema> =
+    LazyLock::new(|| ToolOutputSchema::new("request", include_str!("../../schemas/request.schema.json")));
+pub(super) static RECEIPT: LazyLock<ToolOutputSchema> =
+    LazyLock::new(|| ToolOutputSchema::new("receipt", include_str!("../../schemas/receipt.schema.json")));
+pub(super) static ROUTE: LazyLock<ToolOutputSchema> =
+    LazyLock::new(|| ToolOutputSchema::new("route", include_str!("../../schemas/route.schema.json")));
+pub(super) static REASON: LazyLock<ToolOutputSchema> =
+    LazyLock::new(|| ToolOutputSchema::new("reason", include_str!("../../schemas/reason.schema.json")));
 
-pub(super) struct Form {
+pub(super) struct ToolOutputSchema {
     /// The member that contains the document.
     key: &'static str,
     schema: Value,
 }
 
-impl Form {
+impl ToolOutputSchema {
     fn new(key: &'static str, schema: &str) -> Self {
         let mut document: Map<String, Value> =
             serde_json::from_str(schema).expect("a schema of this repository is JSON");
@@ -72,17 +72,17 @@ impl Form {
     }
 
     /// A document, with its foreign text escaped and listed.
-    pub(super) fn filled(&self, document: Value) -> Value {
-        self.marked(json!({ self.key: document }))
+    pub(super) fn fill_document(&self, document: Value) -> Value {
+        self.add_foreign_list(json!({ self.key: document }))
     }
 
     /// An error in place of a document.
     pub(super) fn error(&self, error: Value) -> Value {
-        self.marked(json!({ "error": error }))
+        self.add_foreign_list(json!({ "error": error }))
     }
 
-    fn marked(&self, mut whole: Value) -> Value {
-        whole["foreign"] = foreign::mark(&mut whole, &self.schema).into();
+    fn add_foreign_list(&self, mut whole: Value) -> Value {
+        whole["foreign"] = foreign::mark_foreign_text(&mut whole, &self.schema).into();
         whole
     }
 }

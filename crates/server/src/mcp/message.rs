@@ -1,26 +1,26 @@
 //! Reads a client's message strictly and within bounds.
 
-use clresolve_core::json::{self, JsonError, Limits};
+use clresolve_core::json::{self, JsonError, JsonLimits};
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 
 use clresolve_core::reason::Refusal;
 
 /// Maximum size of a message: two documents of 256 KiB as JSON strings, in which a quote takes two bytes.
-pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * Limits::CARD.bytes;
+pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * JsonLimits::CARD.bytes;
 
 /// The nesting limit is that of schemas, the most deeply nested documents that clients send. The limit on values is
 /// that of cards: terms with all entries need a tenth of it, and without it a message of commas would take thirty times
 /// its size in memory.
-const BOUNDS: Limits = Limits { bytes: MAX_MESSAGE_BYTES, ..Limits::SCHEMA };
+const BOUNDS: JsonLimits = JsonLimits { bytes: MAX_MESSAGE_BYTES, ..JsonLimits::SCHEMA };
 
 /// Parses a message.
 ///
 /// # Errors
 /// The response to input that is not a message.
 pub(crate) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<ServerJsonRpcMessage>> {
-    let bounds = if clresolve_core::mutant!("mcp-messages-unbounded") { Limits::DOCUMENT } else { BOUNDS };
+    let bounds = if clresolve_core::mutant!("mcp-messages-unbounded") { JsonLimits::DOCUMENT } else { BOUNDS };
     let value = json::parse(bytes, bounds).map_err(|error| match error {
-        JsonError::TooLarge { .. } => too_long(),
+        JsonError::TooLarge { .. } => too_long_response(),
         _ => rejected(ErrorCode::PARSE_ERROR, "expected one strict JSON object within its bounds", None),
     })?;
     let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
@@ -29,7 +29,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<ServerJsonR
 }
 
 /// The response to a message that is too long.
-pub(crate) fn too_long() -> Box<ServerJsonRpcMessage> {
+pub(crate) fn too_long_response() -> Box<ServerJsonRpcMessage> {
     let error = ErrorData::invalid_request("the message is too long", Some(super::code(Refusal::BodyTooLarge)));
     Box::new(ServerJsonRpcMessage::error(error, None))
 }

@@ -3,7 +3,7 @@
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::Value;
 
-use super::asker::Asker;
+use super::asker::McpBackend;
 use crate::registries::{self, ProfileEntry, ProfileList};
 
 const REASONS: &str = "clresolve://reasons";
@@ -11,7 +11,7 @@ const PROFILES: &str = "clresolve://profiles";
 
 const JSON: &str = "application/json";
 
-pub(super) fn listed() -> Vec<Resource> {
+pub(super) fn list_resources() -> Vec<Resource> {
     vec![
         Resource::new(REASONS, "reasons")
             .with_description("Every reason code: what it means, and who can fix it")
@@ -22,7 +22,7 @@ pub(super) fn listed() -> Vec<Resource> {
     ]
 }
 
-pub(super) fn templates() -> Vec<ResourceTemplate> {
+pub(super) fn list_templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{REASONS}/{{code}}"), "reason")
             .with_description("One reason code")
@@ -33,13 +33,13 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-pub(super) fn read(uri: &str, asker: &dyn Asker) -> Option<ReadResourceResult> {
-    let document = found(uri, asker)?;
+pub(super) fn read(uri: &str, asker: &dyn McpBackend) -> Option<ReadResourceResult> {
+    let document = find_resource(uri, asker)?;
     let contents = ResourceContents::text(document.to_string(), uri).with_mime_type(JSON);
     Some(ReadResourceResult::new(vec![contents]))
 }
 
-fn found(uri: &str, asker: &dyn Asker) -> Option<Value> {
+fn find_resource(uri: &str, asker: &dyn McpBackend) -> Option<Value> {
     let default = asker.default_profile();
     let below = |root: &str| uri.strip_prefix(root)?.strip_prefix('/');
     if uri == REASONS {

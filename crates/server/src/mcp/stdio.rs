@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::cpu_share::{Urgency, Work};
-use clresolve_resolver::resolve::{Question, Resolver, SetupError};
+use clresolve_resolver::cpu_share::{CpuTaskContext, Urgency};
+use clresolve_resolver::resolve::{NameQuestion, Resolver, SetupError};
 use futures_util::future::BoxFuture;
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage};
 use rmcp::service::{RoleServer, ServerInitializeError};
@@ -21,7 +21,7 @@ use tokio::io::{
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{self, MAX_MESSAGE_BYTES};
-use super::{AgentAnswer, Answer, Asker, Failure, McpServer};
+use super::{McpBackend, McpServer, ResolverAnswer, ToolAnswer, ToolFailure};
 
 /// Maximum number of concurrent calls, as for one client of the daemon.
 const CALLS: usize = 16;
@@ -30,28 +30,31 @@ const CALLS: usize = 16;
 const UNSENT: usize = 16;
 
 /// Asks this process's own resolver.
-struct Own {
+struct StdioMcpBackend {
     resolver: Resolver,
     default_profile: String,
 }
 
 #[async_trait]
-impl Asker for Own {
-    async fn ask(&self, question: Question) -> Result<AgentAnswer, Refusal> {
+impl McpBackend for StdioMcpBackend {
+    async fn ask(&self, question: NameQuestion) -> Result<ResolverAnswer, Refusal> {
         let resolution = self.resolver.ask(&question).await;
         let resolution = resolution.map_err(|_: SetupError| Refusal::ProfileUnknown)?;
-        Ok(AgentAnswer { resolver: self.resolver.clone(), resolution })
+        Ok(ResolverAnswer { resolver: self.resolver.clone(), resolution })
     }
 
-    async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
+    async fn run_admitted(
+        &self,
+        work: BoxFuture<'static, Result<ToolAnswer, ToolFailure>>,
+    ) -> Result<ToolAnswer, ToolFailure> {
         work.await
     }
 
-    fn permit(&self) -> Arc<dyn Any + Send + Sync> {
+    fn message_permit(&self) -> Arc<dyn Any + Send + Sync> {
         Arc::new(())
     }
 
-    fn work(&self, _: Urgency) -> Option<Work> {
+    fn pool_work(&self, _: Urgency) -> Option<CpuTaskContext> {
         None
     }
 
@@ -67,23 +70,28 @@ impl Asker for Own {
 /// The client did not begin with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the client's first message is not a request, as the protocol requires")]
-pub struct NoBeginning;
+pub struct McpHandshakeError;
 
 /// Answers messages until the input ends. Questions that name no profile are answered by `default_profile`.
 ///
 /// # Errors
-/// [`NoBeginning`].
-pub async fn serve<R, W>(resolver: Resolver, default_profile: String, input: R, output: W) -> Result<(), NoBeginning>
+/// [`McpHandshakeError`].
+pub async fn serve_stdio<R, W>(
+    resolver: Resolver,
+    default_profile: String,
+    input: R,
+    output: W,
+) -> Result<(), McpHandshakeError>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let server = McpServer::new(Own { resolver, default_profile });
-    let running = match rmcp::serve_server(server, Lines::new(input, output)).await {
+    let server = McpServer::new(StdioMcpBackend { resolver, default_profile });
+    let running = match rmcp::serve_server(server, McpLineTransport::new(input, output)).await {
         Ok(running) => running,
         // The client has disconnected.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::TransportError { .. }) => return Ok(()),
-        Err(_) => return Err(NoBeginning),
+        Err(_) => return Err(McpHandshakeError),
     };
     // The loop only fails if one of its own tasks was lost, and then nobody can be notified.
     let _ = running.waiting().await;
@@ -95,13 +103,13 @@ where
 struct CallPermit(#[expect(dead_code, reason = "given back when it is dropped")] Arc<OwnedSemaphorePermit>);
 
 /// Sends and receives messages as lines.
-struct Lines<W> {
+struct McpLineTransport<W> {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     output: Arc<Mutex<W>>,
     unsent: Arc<Semaphore>,
 }
 
-impl<W: AsyncWrite + Send + Unpin + 'static> Lines<W> {
+impl<W: AsyncWrite + Send + Unpin + 'static> McpLineTransport<W> {
     fn new<R: AsyncRead + Send + Unpin + 'static>(input: R, output: W) -> Self {
         let output = Arc::new(Mutex::new(output));
         let (send, incoming) = mpsc::channel(1);
@@ -110,7 +118,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Lines<W> {
     }
 }
 
-impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Lines<W> {
+impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for McpLineTransport<W> {
     type Error = io::Error;
 
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
@@ -145,9 +153,9 @@ where
     let mut line = Vec::new();
     while let Ok(Some(read)) = next_line(&mut input, &mut line).await {
         let message = match read {
-            Line::Whole if line.trim_ascii().is_empty() => continue,
-            Line::Whole => message::read(line.trim_ascii()),
-            Line::TooLong => Err(message::too_long()),
+            McpLineOutcome::Whole if line.trim_ascii().is_empty() => continue,
+            McpLineOutcome::Whole => message::read(line.trim_ascii()),
+            McpLineOutcome::TooLong => Err(message::too_long_response()),
         };
         let sent = match message {
             Ok(message) => send.send(with_permit(message, &calls).await).await.is_ok(),
@@ -168,19 +176,19 @@ async fn with_permit(mut message: ClientJsonRpcMessage, calls: &Arc<Semaphore>) 
     message
 }
 
-enum Line {
+enum McpLineOutcome {
     Whole,
     /// The line was longer than a message may be, and the rest was skipped.
     TooLong,
 }
 
 /// Reads the next line. `None` at the end of the input; a truncated last line is ignored.
-async fn next_line<R: AsyncBufRead + Unpin>(input: &mut R, line: &mut Vec<u8>) -> io::Result<Option<Line>> {
+async fn next_line<R: AsyncBufRead + Unpin>(input: &mut R, line: &mut Vec<u8>) -> io::Result<Option<McpLineOutcome>> {
     line.clear();
     let most = if clresolve_core::mutant!("mcp-lines-unbounded") { usize::MAX } else { MAX_MESSAGE_BYTES + 1 };
     (&mut *input).take(most as u64).read_until(b'\n', line).await?;
     if line.ends_with(b"\n") {
-        return Ok(Some(Line::Whole));
+        return Ok(Some(McpLineOutcome::Whole));
     }
     if line.len() < most {
         return Ok(None);
@@ -194,7 +202,7 @@ async fn next_line<R: AsyncBufRead + Unpin>(input: &mut R, line: &mut Vec<u8>) -
         let length = end.map_or(buffered.len(), |end| end + 1);
         input.consume(length);
         if end.is_some() {
-            return Ok(Some(Line::TooLong));
+            return Ok(Some(McpLineOutcome::TooLong));
         }
     }
 }
@@ -218,7 +226,7 @@ mod tests {
     struct Client {
         write: WriteHalf<DuplexStream>,
         read: ReadLines<BufReader<ReadHalf<DuplexStream>>>,
-        served: tokio::task::JoinHandle<Result<(), NoBeginning>>,
+        served: tokio::task::JoinHandle<Result<(), McpHandshakeError>>,
     }
 
     impl Client {
@@ -226,7 +234,7 @@ mod tests {
             let resolver = Resolver::new(&Config::default()).await.expect("a resolver");
             let (ours, theirs) = tokio::io::duplex(64 * 1024);
             let (input, output) = tokio::io::split(theirs);
-            let served = tokio::spawn(serve(resolver, "agent-cards/1.0.0".to_owned(), input, output));
+            let served = tokio::spawn(serve_stdio(resolver, "agent-cards/1.0.0".to_owned(), input, output));
             let (read, write) = tokio::io::split(ours);
             Self { write, read: BufReader::new(read).lines(), served }
         }
@@ -294,8 +302,8 @@ mod tests {
     async fn answers_that_nobody_reads_hold_up_the_reading() {
         let (_ours, theirs) = tokio::io::duplex(1);
         let (input, output) = tokio::io::split(theirs);
-        let mut lines = Lines::new(input, output);
-        let mut send = || -> BoxFuture<'static, io::Result<()>> { Box::pin(lines.send(*message::too_long())) };
+        let mut lines = McpLineTransport::new(input, output);
+        let mut send = || -> BoxFuture<'static, io::Result<()>> { Box::pin(lines.send(*message::too_long_response())) };
         let unread: Vec<_> = (0..UNSENT).map(|_| send()).collect();
         assert!(futures_util::poll!(Box::pin(lines.receive())).is_pending());
         assert_eq!(lines.unsent.available_permits(), 0);
@@ -321,6 +329,6 @@ mod tests {
         assert_eq!(served.await.expect("no panic"), Ok(()));
         let mut client = Client::new().await;
         client.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-        assert_eq!(client.served.await.expect("no panic"), Err(NoBeginning));
+        assert_eq!(client.served.await.expect("no panic"), Err(McpHandshakeError));
     }
 }

@@ -15,9 +15,9 @@ use clresolve_resolver::cpu_share::Urgency;
 use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use serde_json::json;
 
-pub(super) use self::tool::Tool;
+pub(super) use self::tool::McpTool;
 
-static TOOLS: [&Tool; 6] = [
+static TOOLS: [&McpTool; 6] = [
     &verify_agent::TOOL,
     &find_route::TOOL,
     &check_request::TOOL,
@@ -26,13 +26,13 @@ static TOOLS: [&Tool; 6] = [
     &explain_reason::TOOL,
 ];
 
-pub(super) fn named(name: &str) -> Option<&'static Tool> {
+pub(super) fn find_tool(name: &str) -> Option<&'static McpTool> {
     TOOLS.into_iter().find(|tool| tool.name == name)
 }
 
 /// The urgency of an unparsed message: that of the most urgent tool whose name occurs in it as a JSON string.
 pub(super) fn urgency(message: &[u8]) -> Urgency {
-    let is_named = |tool: &&Tool| {
+    let is_named = |tool: &&McpTool| {
         let name = format!("\"{}\"", tool.name);
         message.windows(name.len()).any(|part| part == name.as_bytes())
     };
@@ -41,12 +41,12 @@ pub(super) fn urgency(message: &[u8]) -> Urgency {
 }
 
 /// Every tool, as listed for a client.
-pub(super) fn listed() -> Vec<Listed> {
-    static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| TOOLS.into_iter().map(described).collect());
+pub(super) fn list_tools() -> Vec<Listed> {
+    static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| TOOLS.into_iter().map(describe_tool).collect());
     LISTED.clone()
 }
 
-fn described(tool: &Tool) -> Listed {
+fn describe_tool(tool: &McpTool) -> Listed {
     let (members, required) = (tool.arguments)();
     let input = json!({"type": "object", "properties": members, "required": required, "additionalProperties": false});
     let input: JsonObject = input.as_object().cloned().unwrap_or_default();
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn every_tool_is_read_only_and_has_both_schemas() {
-        for tool in listed() {
+        for tool in list_tools() {
             let name = &tool.name;
             let annotations = tool.annotations.expect("annotations");
             assert_eq!((annotations.read_only_hint, annotations.destructive_hint), (Some(true), Some(false)), "{name}");

@@ -1,27 +1,27 @@
 //! Replays are refused in a build without the feature `state-proof`.
 
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::Holding;
+use clresolve_core::reading::OwnerReading;
 
 use super::state_proof::{ProvenReading, StateProof, StateProofError};
 
 /// A state proof that was verified against its header. It cannot exist in this build.
-pub enum ReplayContext {}
+pub enum StateProofReplay {}
 
 impl StateProof {
     /// # Errors
     /// [`StateProofError::NotBuilt`].
-    pub fn open(&self, _header: &[u8], _chain_id: u64) -> Result<ReplayContext, StateProofError> {
+    pub fn verify_under_header(&self, _header: &[u8], _chain_id: u64) -> Result<StateProofReplay, StateProofError> {
         Err(StateProofError::NotBuilt)
     }
 }
 
-impl ReplayContext {
+impl StateProofReplay {
     /// The reading of a name.
     ///
     /// # Errors
     /// None, because no context can exist.
-    pub fn read(&self, _name: &EnsName) -> Result<ProvenReading, StateProofError> {
+    pub fn replay_reading(&self, _name: &EnsName) -> Result<ProvenReading, StateProofError> {
         match *self {}
     }
 
@@ -29,7 +29,7 @@ impl ReplayContext {
     ///
     /// # Errors
     /// None, because no context can exist.
-    pub fn holding(&self, _owner: &EnsName) -> Result<Holding, StateProofError> {
+    pub fn replay_holding(&self, _owner: &EnsName) -> Result<OwnerReading, StateProofError> {
         match *self {}
     }
 }
@@ -37,12 +37,12 @@ impl ReplayContext {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Contracts, ProofNodes};
+    use crate::{EnsContractAddresses, ProofNodes};
 
     #[test]
     fn a_state_proof_is_refused_by_name() {
         let proof = StateProof {
-            contracts: Contracts::default(),
+            contracts: EnsContractAddresses::default(),
             state: ProofNodes::default(),
             coins: None,
             name_look_ups: Vec::new(),
@@ -50,7 +50,7 @@ mod tests {
             owner_look_ups: Vec::new(),
             light_client: None,
         };
-        let error = proof.open(&[], 1).err();
+        let error = proof.verify_under_header(&[], 1).err();
         assert_eq!(error, Some(StateProofError::NotBuilt));
         let words = "this build computes no state proofs: it lacks the feature state-proof";
         assert_eq!(error.map(|error| error.to_string()).as_deref(), Some(words));

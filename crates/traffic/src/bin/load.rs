@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::ensure;
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_sandbox::agents::Expected;
+use clresolve_sandbox::agents::ExpectedAgentVerdict;
 use clresolve_traffic::{Daemon, client, ensure_clients};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -66,15 +66,15 @@ async fn main() -> anyhow::Result<()> {
     let mut config = sandbox.config();
     // The sandbox network shares the machine with the load, so its latency is not under test.
     config.timeout = 2 * PATIENCE;
-    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
     (config.http.read_timeout, config.http.head_timeout) = (DAEMON_WAITS, DAEMON_WAITS);
     config.http.idle_timeout = DAEMON_WAITS;
     let path = folder.path().join("clresolve.toml");
     config.save(&path)?;
-    tokio::spawn(sandbox.stopped());
+    tokio::spawn(sandbox.run_until_dropped());
 
     let mut daemon = Daemon::start(&path).await?;
-    let run = Arc::new(Run { to: daemon.address, names: Sandbox::expected(), counts: LoadCounts::default() });
+    let run = Arc::new(Run { to: daemon.address, names: Sandbox::expected_verdicts(), counts: LoadCounts::default() });
     run.warm_up().await?;
     let memory = run.drive(rate, Duration::from_secs(seconds.into()), &mut daemon).await?;
     daemon.stop().await?;
@@ -107,7 +107,7 @@ async fn main() -> anyhow::Result<()> {
 
 struct Run {
     to: SocketAddr,
-    names: Vec<Expected>,
+    names: Vec<ExpectedAgentVerdict>,
     counts: LoadCounts,
 }
 
@@ -201,8 +201,8 @@ impl Run {
             let is_gate = turn.is_multiple_of(2);
             let path = format!("/v1/{}/{}", if is_gate { "gate" } else { "verdicts" }, segment(&expected.name));
             let judged = match ask_on(&mut line, Ipv4Addr::LOCALHOST, self.to, &path).await {
-                Ok(answer) if is_gate => is_decision(&answer, expected.state == State::Trusted),
-                Ok(answer) if expected.state != State::Trusted && is_refusal(&answer) => {
+                Ok(answer) if is_gate => is_decision(&answer, expected.state == TrustState::Trusted),
+                Ok(answer) if expected.state != TrustState::Trusted && is_refusal(&answer) => {
                     self.counts.refused.fetch_add(1, Ordering::Relaxed);
                     Ok(())
                 }
@@ -525,7 +525,7 @@ fn is_decision(answer: &Answer, allow: bool) -> Result<(), String> {
     if answer.body.is_empty() && opens == allow && closes != allow { Ok(()) } else { Err(answer.head.clone()) }
 }
 
-fn is_report(answer: &Answer, expected: &Expected) -> Result<(), String> {
+fn is_report(answer: &Answer, expected: &ExpectedAgentVerdict) -> Result<(), String> {
     let verdict: Value =
         serde_json::from_slice(&answer.body).map_err(|error| format!("{error}: {}", answer.brief()))?;
     let reasons = verdict["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();

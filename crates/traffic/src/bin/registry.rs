@@ -15,13 +15,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use clresolve_core::reason::Code;
-use clresolve_core::state::State;
+use clresolve_core::reason::ReasonCode;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::config::Config;
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::chain::RpcFault;
-use clresolve_sandbox::spec::{Agent, Spec};
-use clresolve_sandbox::{ChainState, agents};
+use clresolve_sandbox::spec::{AgentSpec, SandboxSpec};
+use clresolve_sandbox::{ServedChainState, agents};
 use clresolve_traffic::{memory, program};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -95,7 +95,7 @@ async fn main() -> anyhow::Result<()> {
     let others = others(&sandbox);
     let spec = registry(&sandbox, count, &others)?;
     let expected: Vec<Expected> = spec.agents.iter().map(Expected::of).collect();
-    let world = World::start(&spec).await?;
+    let world = CustomSandbox::start(&spec).await?;
     let folder = tempfile::tempdir()?;
     let config = folder.path().join("clresolve.toml");
     world.config().save(&config)?;
@@ -134,30 +134,30 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// The other agents with findings at depth `identity`.
-fn others(sandbox: &Spec) -> Vec<&Agent> {
+fn others(sandbox: &SandboxSpec) -> Vec<&AgentSpec> {
     let is_told = |name: &str| DEFECTS.contains(&name) || LEFT_OUT.contains(&name);
     sandbox.agents.iter().filter(|agent| !agent.codes.is_empty() && !is_told(&agent.name)).collect()
 }
 
 /// A network with `count` names, where each defect affects one in [`ONE_IN`], followed by names with other defects.
-fn registry(sandbox: &Spec, count: usize, others: &[&Agent]) -> anyhow::Result<Spec> {
-    let good = Spec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n");
+fn registry(sandbox: &SandboxSpec, count: usize, others: &[&AgentSpec]) -> anyhow::Result<SandboxSpec> {
+    let good = SandboxSpec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n");
     let good = good.map_err(anyhow::Error::msg)?.agents.remove(0);
     let find = |name: &&str| sandbox.agents.iter().find(|agent| agent.name == *name).context("no such agent");
-    let bad: Vec<&Agent> = DEFECTS.iter().map(find).collect::<anyhow::Result<_>>()?;
+    let bad: Vec<&AgentSpec> = DEFECTS.iter().map(find).collect::<anyhow::Result<_>>()?;
     let listed = (0..count).map(|number| bad.get(number % ONE_IN).copied().unwrap_or(&good));
     let beside = (0..others.len() * OF_EACH_OTHER).map(|number| others[number % others.len()]);
-    let named = |(number, like): (usize, &Agent)| Agent { name: format!("agent-{number}.eth"), ..like.clone() };
+    let named = |(number, like): (usize, &AgentSpec)| AgentSpec { name: format!("agent-{number}.eth"), ..like.clone() };
     let agents = listed.chain(beside).enumerate().map(named).collect();
-    Ok(Spec { agents, names: sandbox.names.clone(), ..Spec::default() })
+    Ok(SandboxSpec { agents, names: sandbox.names.clone(), ..SandboxSpec::default() })
 }
 
 /// A configuration with these endpoints and a quorum of two.
-async fn quorum_of(world: &World) -> anyhow::Result<Config> {
+async fn quorum_of(world: &CustomSandbox) -> anyhow::Result<Config> {
     let mut config = world.config();
     config.chain.endpoints.clear();
     for _ in 0..OF_A_QUORUM {
-        config.chain.endpoints.push(world.endpoint(RpcFault::None, ChainState::default(), false).await?);
+        config.chain.endpoints.push(world.endpoint(RpcFault::None, ServedChainState::default(), false).await?);
     }
     config.chain.quorum = Some(2);
     Ok(config)
@@ -165,12 +165,12 @@ async fn quorum_of(world: &World) -> anyhow::Result<Config> {
 
 struct Expected {
     name: String,
-    state: Option<State>,
-    codes: Vec<Code>,
+    state: Option<TrustState>,
+    codes: Vec<ReasonCode>,
 }
 
 impl Expected {
-    fn of(agent: &Agent) -> Self {
+    fn of(agent: &AgentSpec) -> Self {
         let mut codes = agent.codes.clone();
         codes.sort_by_key(|code| code.slug());
         Self { name: agent.name.clone(), state: agent.state, codes }
@@ -183,7 +183,7 @@ impl Expected {
         codes.sort_unstable();
         codes.dedup();
         let is_right = row["normalized"] == self.name.as_str()
-            && row["state"].as_str() == self.state.map(State::as_str)
+            && row["state"].as_str() == self.state.map(TrustState::as_str)
             && codes.iter().copied().eq(self.codes.iter().map(|code| code.slug()));
         (!is_right).then(|| format!("{}: {} {codes:?}, expected {:?}", self.name, row["state"], self.codes))
     }
@@ -197,7 +197,12 @@ struct Audited {
     peak_kib: u64,
 }
 
-async fn audited(world: &World, config: &Path, folder: &Path, expected: &[Expected]) -> anyhow::Result<Audited> {
+async fn audited(
+    world: &CustomSandbox,
+    config: &Path,
+    folder: &Path,
+    expected: &[Expected],
+) -> anyhow::Result<Audited> {
     let (names, report) = (folder.join("names.txt"), folder.join("report.json"));
     let list: Vec<&str> = expected.iter().map(|expected| expected.name.as_str()).collect();
     std::fs::write(&names, list.join("\n"))?;

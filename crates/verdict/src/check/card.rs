@@ -7,13 +7,13 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Findings, content, entry, home, licence, verbs};
-use crate::card::{Card, instant};
-use crate::profile::Profile;
-use crate::schema::{MAX_OBJECTIONS, Violation};
-use clresolve_core::characters::{Hidden, hidden_in_name, unsafe_in_value};
-use clresolve_core::json::kind;
-use clresolve_core::reason::{Code, Effect, Reason};
+use super::{ReasonCollector, content, entry, home, licence, verbs};
+use crate::card::{AgentCard, parse_instant};
+use crate::profile::ConformanceProfile;
+use crate::schema::{MAX_OBJECTIONS, SchemaViolation};
+use clresolve_core::characters::{HiddenCharacter, hidden_in_name, unsafe_in_value};
+use clresolve_core::json::json_type;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::excerpt;
 
 const DISPLAY_NAME: &str = "/display_name";
@@ -23,38 +23,38 @@ const OWNER: &str = "/owner";
 const ENTRY: &str = "/entry";
 
 /// All findings on the card as a document.
-pub fn card(card: &Card, profile: &Profile) -> Vec<Reason> {
-    let mut found = Findings::default();
-    members(card, profile, &mut found);
-    identity(card, &mut found);
-    class(card, profile, &mut found);
-    status(card, profile, &mut found);
-    implements(card, &mut found);
-    networks(card, &mut found);
-    characters(card, &mut found);
-    found.0.extend(licence::objection(card));
-    timestamps(card, &mut found);
-    schema(card, profile, &mut found);
-    duplicates(card, &mut found);
+pub fn check_card(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
+    check_members(card, profile, &mut found);
+    check_identity(card, &mut found);
+    check_class(card, profile, &mut found);
+    check_status(card, profile, &mut found);
+    check_implements(card, &mut found);
+    check_networks(card, &mut found);
+    check_characters(card, &mut found);
+    found.0.extend(licence::licence_reason(card));
+    check_timestamps(card, &mut found);
+    check_base_schema(card, profile, &mut found);
+    check_duplicates(card, &mut found);
     content::scan(card, &mut found);
-    let mut reasons = found.weighed(profile);
-    reasons.extend(home::home(card, profile));
-    home::give_way(&mut reasons);
+    let mut reasons = found.with_effects(profile);
+    reasons.extend(home::check_home(card, profile));
+    home::drop_schema_rejected(&mut reasons);
     reasons
 }
 
 /// CL-3, CL-4: required members are present, and no required text is blank. If a member is missing or of the wrong
 /// type, its children are not reported as well.
-fn members(card: &Card, profile: &Profile, found: &mut Findings) {
+fn check_members(card: &AgentCard, profile: &ConformanceProfile, found: &mut ReasonCollector) {
     for member in profile.members() {
         let holder = member.rsplit_once('/').map_or("", |(holder, _)| holder);
-        if !card.at(holder).is_some_and(Value::is_object) {
+        if !card.value_at(holder).is_some_and(Value::is_object) {
             continue;
         }
-        match card.at(member) {
-            None => found.add(Reason::new(Code::CardFieldMissing).at(member)),
+        match card.value_at(member) {
+            None => found.add(Reason::new(ReasonCode::CardFieldMissing).at_place(member)),
             Some(Value::String(text)) if text.trim().is_empty() => {
-                found.add(Reason::new(Code::CardFieldEmpty).at(member));
+                found.add(Reason::new(ReasonCode::CardFieldEmpty).at_place(member));
             }
             Some(_) => {}
         }
@@ -62,23 +62,23 @@ fn members(card: &Card, profile: &Profile, found: &mut Findings) {
 }
 
 /// CL-5, CL-6, CL-7. An id or slug with confusable characters has its own code.
-fn identity(card: &Card, found: &mut Findings) {
+fn check_identity(card: &AgentCard, found: &mut ReasonCollector) {
     if let (Some(id), Some(ens)) = (card.id(), card.ens())
         && id != ens
         && !is_deceptive(ID, id)
     {
-        found.add(differs(Code::IdDiffersFromEns, ID, ens, id));
+        found.add(difference_reason(ReasonCode::IdDiffersFromEns, ID, ens, id));
     }
     if let Some(slug) = card.text(SLUG)
         && !is_url_safe(slug)
         && !is_deceptive(SLUG, slug)
     {
-        found.add(observed(Code::SlugNotUrlSafe, SLUG, slug));
+        found.add(observed_reason(ReasonCode::SlugNotUrlSafe, SLUG, slug));
     }
     if let Some(version) = card.version()
         && semver::Version::parse(version).is_err()
     {
-        found.add(observed(Code::CardVersionNotSemver, "/version", version));
+        found.add(observed_reason(ReasonCode::CardVersionNotSemver, "/version", version));
     }
 }
 
@@ -88,29 +88,29 @@ pub fn is_url_safe(slug: &str) -> bool {
 }
 
 /// CL-8.
-fn class(card: &Card, profile: &Profile, found: &mut Findings) {
+fn check_class(card: &AgentCard, profile: &ConformanceProfile, found: &mut ReasonCollector) {
     if let Some(class) = card.class()
         && profile.layer(class).is_none()
     {
         let known: Vec<_> = profile.classes().collect();
-        found.add(differs(Code::ClassUnknown, "/class", &known.join(" or "), class));
+        found.add(difference_reason(ReasonCode::ClassUnknown, "/class", &known.join(" or "), class));
     }
 }
 
 /// CL-9. Case does not matter for words of withdrawal: a variant must not pass as an unknown status. They do not apply
 /// if the profile lists words of revocation.
-fn status(card: &Card, profile: &Profile, found: &mut Findings) {
+fn check_status(card: &AgentCard, profile: &ConformanceProfile, found: &mut ReasonCollector) {
     let Some(status) = card.status() else { return };
     let among = |words: &[String]| words.iter().any(|word| word == status);
     let words = profile.status();
     if among(&words.revoked) {
-        found.add(observed(Code::StatusRevoked, "/status", status));
+        found.add(observed_reason(ReasonCode::StatusRevoked, "/status", status));
     } else if words.revoked.is_empty() && is_withdrawn(status, &words.withdrawn) {
-        found.add(observed(Code::StatusWithdrawn, "/status", status));
+        found.add(observed_reason(ReasonCode::StatusWithdrawn, "/status", status));
     } else if among(&words.deprecated) {
-        found.add(observed(Code::StatusDeprecated, "/status", status));
+        found.add(observed_reason(ReasonCode::StatusDeprecated, "/status", status));
     } else if !among(&words.known) {
-        found.add(differs(Code::StatusUnknown, "/status", &words.known.join(", "), status));
+        found.add(difference_reason(ReasonCode::StatusUnknown, "/status", &words.known.join(", "), status));
     }
 }
 
@@ -121,33 +121,33 @@ fn is_withdrawn(status: &str, withdrawn: &[String]) -> bool {
 }
 
 /// CL-10.
-fn implements(card: &Card, found: &mut Findings) {
+fn check_implements(card: &AgentCard, found: &mut ReasonCollector) {
     let Some(verbs) = card.get("implements").and_then(Value::as_array) else {
         return;
     };
     let odd = verbs.iter().find(|verb| !verb.is_string());
     let seen = match odd {
-        Some(odd) => kind(odd),
+        Some(odd) => json_type(odd),
         None if verbs.is_empty() => "an empty list",
         None => return,
     };
-    found.add(differs(Code::ImplementsEmpty, "/implements", "at least one string", seen));
+    found.add(difference_reason(ReasonCode::ImplementsEmpty, "/implements", "at least one string", seen));
 }
 
 /// CL-24, CL-25. The base schema reports an entry that is not a string.
-fn networks(card: &Card, found: &mut Findings) {
+fn check_networks(card: &AgentCard, found: &mut ReasonCollector) {
     let Some(networks) = card.get("networks").and_then(Value::as_array) else {
         return;
     };
     if networks.is_empty() {
-        found.add(Reason::new(Code::NetworksEmpty).at("/networks"));
+        found.add(Reason::new(ReasonCode::NetworksEmpty).at_place("/networks"));
     }
     for (at, network) in networks.iter().enumerate() {
         if let Some(network) = network.as_str()
             && !is_caip2(network)
-            && !found.full(Code::NetworkNotCaip2)
+            && !found.is_full(ReasonCode::NetworkNotCaip2)
         {
-            found.add(observed(Code::NetworkNotCaip2, &format!("/networks/{at}"), network));
+            found.add(observed_reason(ReasonCode::NetworkNotCaip2, &format!("/networks/{at}"), network));
         }
     }
 }
@@ -166,28 +166,28 @@ pub fn is_caip2(text: &str) -> bool {
 }
 
 /// CL-73: repeated list entries. Judged after the base schema, because a warning must not replace its rejection.
-fn duplicates(card: &Card, found: &mut Findings) {
+fn check_duplicates(card: &AgentCard, found: &mut ReasonCollector) {
     for list in ["implements", "networks"] {
         let mut seen = HashSet::new();
         let entries = card.get(list).and_then(Value::as_array).into_iter().flatten().enumerate();
         for (at, entry) in entries.filter_map(|(at, entry)| Some((at, entry.as_str()?))) {
-            if !seen.insert(entry) && !found.full(Code::CardDuplicateEntry) {
-                found.add(observed(Code::CardDuplicateEntry, &format!("/{list}/{at}"), entry));
+            if !seen.insert(entry) && !found.is_full(ReasonCode::CardDuplicateEntry) {
+                found.add(observed_reason(ReasonCode::CardDuplicateEntry, &format!("/{list}/{at}"), entry));
             }
         }
     }
 }
 
 /// CL-73: texts that identify the agent and contain confusable characters.
-fn characters(card: &Card, found: &mut Findings) {
+fn check_characters(card: &AgentCard, found: &mut ReasonCollector) {
     if let Some(text) = card.text(DISPLAY_NAME)
         && let Some(hidden) = hidden_in_name(text)
         && !clresolve_core::mutant!("lookalikes-pass")
     {
-        let mut reason = observed(Code::CardUnsafeCharacters, DISPLAY_NAME, text);
-        if matches!(hidden, Hidden::Direction(_)) {
+        let mut reason = observed_reason(ReasonCode::CardUnsafeCharacters, DISPLAY_NAME, text);
+        if matches!(hidden, HiddenCharacter::Direction(_)) {
             reason = reason.message("The display name contains a bidirectional control character.");
-            reason.effect = Effect::Warn;
+            reason.effect = ReasonEffect::Warn;
         }
         found.add(reason);
     }
@@ -196,7 +196,7 @@ fn characters(card: &Card, found: &mut Findings) {
             && is_deceptive(place, text)
             && !clresolve_core::mutant!("lookalikes-pass")
         {
-            found.add(observed(Code::CardUnsafeCharacters, place, text));
+            found.add(observed_reason(ReasonCode::CardUnsafeCharacters, place, text));
         }
     }
 }
@@ -211,35 +211,43 @@ fn is_deceptive(place: &str, text: &str) -> bool {
 }
 
 /// CL-27, CL-28.
-fn timestamps(card: &Card, found: &mut Findings) {
+fn check_timestamps(card: &AgentCard, found: &mut ReasonCollector) {
     let [created, updated] = ["/created_at", "/updated_at"].map(|place| {
         let text = card.text(place)?;
-        let instant = instant(text);
+        let instant = parse_instant(text);
         if instant.is_none() {
-            found.add(observed(Code::TimestampMalformed, place, text));
+            found.add(observed_reason(ReasonCode::TimestampMalformed, place, text));
         }
         instant.map(|instant| (instant, text))
     });
     if let (Some((created, since)), Some((updated, text))) = (created, updated)
         && updated < created
     {
-        found.add(differs(Code::TimestampsReversed, "/updated_at", &format!("not before {since}"), text));
+        found.add(difference_reason(
+            ReasonCode::TimestampsReversed,
+            "/updated_at",
+            &format!("not before {since}"),
+            text,
+        ));
     }
 }
 
 /// CL-1, CL-23: violations of the base schema that no rule reports under its own code.
-fn schema(card: &Card, profile: &Profile, found: &mut Findings) {
+fn check_base_schema(card: &AgentCard, profile: &ConformanceProfile, found: &mut ReasonCollector) {
     for (number, violation) in profile.base_schema().every_violation(card.document()).enumerate() {
         if number == MAX_OBJECTIONS && !clresolve_core::mutant!("objections-unbounded") {
-            found.add(Reason::new(Code::CardTooComplex).observed(format!("more than {MAX_OBJECTIONS} violations")));
+            found.add(
+                Reason::new(ReasonCode::CardTooComplex).observed(format!("more than {MAX_OBJECTIONS} violations")),
+            );
             break;
         }
-        if found.full(Code::CardSchemaInvalid) {
+        if found.is_full(ReasonCode::CardSchemaInvalid) {
             break;
         }
         if !has_own_code(&violation, card, profile, found) {
-            let reason =
-                Reason::new(Code::CardSchemaInvalid).observed(violation.detail).at(excerpt(&violation.pointer));
+            let reason = Reason::new(ReasonCode::CardSchemaInvalid)
+                .observed(violation.detail)
+                .at_place(excerpt(&violation.pointer));
             let free = ["/capabilities", "/meta"].contains(&violation.pointer.as_str());
             found.add(if free { reason.requirement("CL-23") } else { reason });
         }
@@ -248,17 +256,24 @@ fn schema(card: &Card, profile: &Profile, found: &mut Findings) {
 
 /// Whether a rule with its own code reports this violation: a finding in `found` at the member or one of its parents,
 /// or one of the steps entry and verbs, which report every text that the schema rejects there.
-fn has_own_code(violation: &Violation, card: &Card, profile: &Profile, found: &Findings) -> bool {
+fn has_own_code(
+    violation: &SchemaViolation,
+    card: &AgentCard,
+    profile: &ConformanceProfile,
+    found: &ReasonCollector,
+) -> bool {
     let place = violation.pointer.as_str();
-    found.speak_of(place, Code::CardSchemaInvalid) || entry::judges(card, place) || verbs::judges(card, profile, place)
+    found.has_specific_reason(place, ReasonCode::CardSchemaInvalid)
+        || entry::reports_rejection(card, place)
+        || verbs::reports_rejection(card, profile, place)
 }
 
-fn observed(code: Code, place: &str, text: &str) -> Reason {
-    Reason::new(code).observed(excerpt(text)).at(place)
+fn observed_reason(code: ReasonCode, place: &str, text: &str) -> Reason {
+    Reason::new(code).observed(excerpt(text)).at_place(place)
 }
 
-fn differs(code: Code, place: &str, expected: &str, text: &str) -> Reason {
-    observed(code, place, text).expected(excerpt(expected))
+fn difference_reason(code: ReasonCode, place: &str, expected: &str, text: &str) -> Reason {
+    observed_reason(code, place, text).expected(excerpt(expected))
 }
 
 #[cfg(test)]
@@ -266,29 +281,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sample::{codes, good, judged};
+    use crate::sample::{codes, good_card, judge_document};
 
     /// The codes that `card` reports for the valid card with `value` at a top-level member.
     fn with(member: &str, value: Value) -> Vec<&'static str> {
-        let mut document = good();
+        let mut document = good_card();
         document[member] = value;
-        codes(&judged(&document, card))
+        codes(&judge_document(&document, check_card))
     }
 
     fn without(member: &str) -> Vec<&'static str> {
-        let mut document = good();
+        let mut document = good_card();
         document.as_object_mut().expect("a card").remove(member);
-        codes(&judged(&document, card))
+        codes(&judge_document(&document, check_card))
     }
 
     #[test]
     fn a_good_card_gives_no_reason() {
-        assert_eq!(judged(&good(), card), []);
+        assert_eq!(judge_document(&good_card(), check_card), []);
     }
 
     #[test]
     fn each_missing_member_gives_one_code() {
-        for member in good().as_object().expect("a card").keys() {
+        for member in good_card().as_object().expect("a card").keys() {
             let optional = ["$schema", "$id", "schemas_mirror", "capabilities", "meta"].contains(&member.as_str());
             let expected: &[&str] = if optional { &[] } else { &["card-field-missing"] };
             assert_eq!(without(member), expected, "{member}");
@@ -297,7 +312,7 @@ mod tests {
 
     #[test]
     fn each_blank_text_gives_one_code() {
-        for (member, value) in good().as_object().expect("a card") {
+        for (member, value) in good_card().as_object().expect("a card") {
             if value.is_string() && !member.starts_with('$') {
                 assert_eq!(with(member, json!("")), ["card-field-empty"], "{member}");
                 assert_eq!(with(member, json!(" \t")), ["card-field-empty"], "{member}");
@@ -307,7 +322,7 @@ mod tests {
 
     #[test]
     fn each_wrong_type_is_the_schema_s_matter() {
-        for member in good().as_object().expect("a card").keys() {
+        for member in good_card().as_object().expect("a card").keys() {
             for value in [json!(7), json!(null), json!(true)] {
                 assert_eq!(with(member, value), ["card-schema-invalid"], "{member}");
             }
@@ -316,9 +331,9 @@ mod tests {
 
     #[test]
     fn members_of_schemas_are_required_too() {
-        let mut document = good();
+        let mut document = good_card();
         document["schemas"].as_object_mut().expect("an object").remove("receipt");
-        let reasons = judged(&document, card);
+        let reasons = judge_document(&document, check_card);
         assert_eq!(codes(&reasons), ["card-field-missing"]);
         assert_eq!(reasons[0].place.as_deref(), Some("/schemas/receipt"));
         assert_eq!(with("schemas", json!({"request": "", "receipt": 5})), ["card-field-empty", "card-schema-invalid"]);
@@ -372,14 +387,14 @@ mod tests {
     #[test]
     fn display_name_may_hold_emoji_and_warns_of_directions() {
         let named = |name: &str| {
-            let mut document = good();
+            let mut document = good_card();
             document["display_name"] = json!(name);
-            judged(&document, card)
+            judge_document(&document, check_card)
         };
         assert_eq!(named("👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم"), []);
         let effects = |name: &str| named(name).iter().map(|reason| reason.effect).collect::<Vec<_>>();
-        assert_eq!(effects("Agent\u{202e}tnegA"), [Effect::Warn]);
-        assert_eq!(effects("Agent\u{202e}tneg\u{200b}A"), [Effect::Fail]);
+        assert_eq!(effects("Agent\u{202e}tnegA"), [ReasonEffect::Warn]);
+        assert_eq!(effects("Agent\u{202e}tneg\u{200b}A"), [ReasonEffect::Fail]);
     }
 
     #[test]
@@ -391,9 +406,9 @@ mod tests {
 
     #[test]
     fn a_list_that_repeats_itself_is_named_but_not_without_end() {
-        let mut document = good();
+        let mut document = good_card();
         document["networks"] = Value::Array(vec![json!("eip155:1"); 8_000]);
-        let reasons = judged(&document, card);
+        let reasons = judge_document(&document, check_card);
         assert_eq!(reasons.len(), crate::check::MAX_REASONS_PER_CODE);
         assert_eq!(reasons[0].place.as_deref(), Some("/networks/1"));
     }
@@ -428,7 +443,7 @@ mod tests {
     #[test]
     fn instants_follow_rfc_3339() {
         for text in ["2025-11-22T00:00:00Z", "2025-11-22T00:00:00.5-23:59", "2024-02-29T12:00:00+00:00"] {
-            assert!(instant(text).is_some(), "{text}");
+            assert!(parse_instant(text).is_some(), "{text}");
         }
         for text in [
             "2025-11-22T00:00Z",
@@ -444,15 +459,15 @@ mod tests {
             "２025-11-22T00:00:00Z",
             "",
         ] {
-            assert!(instant(text).is_none(), "{text}");
+            assert!(parse_instant(text).is_none(), "{text}");
         }
     }
 
     #[test]
     fn capabilities_and_meta_are_named_by_their_requirement() {
-        let mut document = good();
+        let mut document = good_card();
         document["meta"] = json!("free text");
-        let reasons = judged(&document, card);
+        let reasons = judge_document(&document, check_card);
         assert_eq!(reasons[0].requirement.as_deref(), Some("CL-23"));
     }
 
@@ -465,13 +480,13 @@ mod tests {
 
     #[test]
     fn a_card_with_many_defects_gives_them_all_but_not_without_end() {
-        let mut document = good();
+        let mut document = good_card();
         for at in 0..1000 {
             document[format!("extra{at}")] = json!(at);
         }
         document["class"] = json!("x");
         document["networks"] = Value::Array(vec![json!("x"); 1000]);
-        let reasons = judged(&document, card);
+        let reasons = judge_document(&document, check_card);
         let found = ["card-duplicate-entry", "card-schema-invalid", "class-unknown", "network-not-caip2"];
         assert_eq!(codes(&reasons), found);
         assert!(reasons.len() <= found.len() * crate::check::MAX_REASONS_PER_CODE);

@@ -16,38 +16,39 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use self::addresses::Sighting;
-use self::personal::DatumSearch;
-use self::secrets::PhraseSearch;
+use self::addresses::PrivateAddressMatch;
+use self::personal::PersonalDataSearch;
+use self::secrets::SeedPhraseSearch;
 use self::text::{
-    Marks, Separators, begins_with, behind_schemes, colons, contains, ends_with, last_run, last_word, split_at_mark,
+    MarkerCharacters, TokenSeparators, colons, contains_ignore_case, ends_with_ignore_case, last_run, last_word,
+    split_at_mark, starts_with_ignore_case, texts_after_schemes,
 };
-use super::{Findings, MAX_REASONS_PER_CODE};
-use crate::card::Card;
+use super::{MAX_REASONS_PER_CODE, ReasonCollector};
+use crate::card::AgentCard;
 use clresolve_core::json::pointer;
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::text::{clipped, excerpt};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::text::{excerpt, truncate_bytes};
 
 /// Adds the findings of the whole card. The card is searched only once, however often it is judged.
-pub(super) fn scan(card: &Card, found: &mut Findings) {
-    for reason in card.found_in_texts(findings_in) {
+pub(super) fn scan(card: &AgentCard, found: &mut ReasonCollector) {
+    for reason in card.cached_text_findings(findings_in) {
         found.add_once(reason.clone());
     }
 }
 
 /// The findings in every string and every member name of a document.
 fn findings_in(document: &Value) -> Vec<Reason> {
-    let mut found = Findings::default();
-    let mut walk = Traversal {
+    let mut found = ReasonCollector::default();
+    let mut walk = CardTraversal {
         path: Vec::new(),
         found: &mut found,
         mentioned: Vec::new(),
         hits: BTreeMap::new(),
-        phrases: PhraseSearch::new(),
-        data: DatumSearch::new(),
+        phrases: SeedPhraseSearch::new(),
+        data: PersonalDataSearch::new(),
     };
-    walk.value(document);
-    let Traversal { mentioned, .. } = walk;
+    walk.scan_value(document);
+    let CardTraversal { mentioned, .. } = walk;
     for reason in mentioned {
         found.add_once(reason);
     }
@@ -55,59 +56,59 @@ fn findings_in(document: &Value) -> Vec<Reason> {
 }
 
 /// Searches for credentials only, as other card systems require. `requirement` is the system's own rule id, or empty.
-pub fn secrets(card: &Card, requirement: &str, found: &mut Findings) {
-    let mut all = Findings::default();
+pub fn scan_secrets(card: &AgentCard, requirement: &str, found: &mut ReasonCollector) {
+    let mut all = ReasonCollector::default();
     scan(card, &mut all);
-    for mut reason in all.0.into_iter().filter(|reason| reason.code == Code::SecretInCard) {
+    for mut reason in all.0.into_iter().filter(|reason| reason.code == ReasonCode::SecretInCard) {
         reason.requirement = Some(requirement.to_owned()).filter(|requirement| !requirement.is_empty());
         found.add(reason);
     }
 }
 
-struct Traversal<'c, 'f> {
-    path: Vec<Segment<'c>>,
-    found: &'f mut Findings,
+struct CardTraversal<'c, 'f> {
+    path: Vec<PointerSegment<'c>>,
+    found: &'f mut ReasonCollector,
     /// Addresses mentioned in prose. They are only warnings, so they must not use up the limit for failures.
     mentioned: Vec<Reason>,
     /// Number of hits per code. Locations that are equal once truncated share one reason, so hits are counted
     /// separately.
-    hits: BTreeMap<Code, usize>,
-    phrases: PhraseSearch,
-    data: DatumSearch,
+    hits: BTreeMap<ReasonCode, usize>,
+    phrases: SeedPhraseSearch,
+    data: PersonalDataSearch,
 }
 
 #[derive(Clone, Copy)]
-enum Segment<'c> {
+enum PointerSegment<'c> {
     Member(&'c str),
     Item(usize),
 }
 
-impl<'c> Traversal<'c, '_> {
+impl<'c> CardTraversal<'c, '_> {
     /// The parser bounds the depth of a card and therefore the recursion.
-    fn value(&mut self, value: &'c Value) {
+    fn scan_value(&mut self, value: &'c Value) {
         match value {
-            Value::String(text) => self.text(text),
+            Value::String(text) => self.scan_text(text),
             Value::Number(number) => {
-                self.credential(secrets::in_number(self.member(), number));
-                if self.looks_for(Code::PiiInCard) && !self.in_contact() {
+                self.add_credential(secrets::find_in_number(self.member(), number));
+                if self.looks_for(ReasonCode::PiiInCard) && !self.in_contact() {
                     let name = self.own_member();
-                    let found = personal::in_number(name, number, &mut self.data);
-                    self.hit(Code::PiiInCard, found);
+                    let found = personal::find_in_number(name, number, &mut self.data);
+                    self.add_hit(ReasonCode::PiiInCard, found);
                 }
             }
             Value::Array(items) => {
-                let found = secrets::in_list(self.member(), items, &mut self.phrases);
-                self.credential(found);
+                let found = secrets::find_in_list(self.member(), items, &mut self.phrases);
+                self.add_credential(found);
                 for (at, item) in items.iter().enumerate() {
-                    self.below(Segment::Item(at), |walk| walk.value(item));
+                    self.walk_segment(PointerSegment::Item(at), |walk| walk.scan_value(item));
                 }
             }
             Value::Object(members) => {
-                self.credential(secrets::in_object(self.member(), members));
+                self.add_credential(secrets::find_in_object(self.member(), members));
                 for (name, member) in members {
-                    self.below(Segment::Member(name), |walk| {
-                        walk.forms("", name, Marks::of(name));
-                        walk.value(member);
+                    self.walk_segment(PointerSegment::Member(name), |walk| {
+                        walk.scan_patterns("", name, MarkerCharacters::from_text(name));
+                        walk.scan_value(member);
                     });
                 }
             }
@@ -115,75 +116,78 @@ impl<'c> Traversal<'c, '_> {
         }
     }
 
-    fn text(&mut self, text: &str) {
-        let marks = Marks::of(text);
-        if self.looks_for(Code::SecretInCard) {
-            if !self.names_members(text) {
-                self.credential(secrets::in_member(self.member(), text));
+    fn scan_text(&mut self, text: &str) {
+        let marks = MarkerCharacters::from_text(text);
+        if self.looks_for(ReasonCode::SecretInCard) {
+            if !self.is_dependent_member(text) {
+                self.add_credential(secrets::find_in_member(self.member(), text));
             }
             let found = secrets::seed_phrase(text, &mut self.phrases);
-            self.credential(found);
+            self.add_credential(found);
         }
-        self.forms(self.member(), text, marks);
-        if self.looks_for(Code::PiiInCard) && !self.in_contact() {
+        self.scan_patterns(self.member(), text, marks);
+        if self.looks_for(ReasonCode::PiiInCard) && !self.in_contact() {
             let name = self.own_member();
-            let found = personal::find(text, marks, &mut self.data);
-            let named = if found.is_none() { personal::in_member(name, text, &mut self.data) } else { None };
-            self.hit(Code::PiiInCard, found.as_deref().or(named));
+            let found = personal::find_personal_datum(text, marks, &mut self.data);
+            let named = if found.is_none() { personal::find_in_member(name, text, &mut self.data) } else { None };
+            self.add_hit(ReasonCode::PiiInCard, found.as_deref().or(named));
         }
     }
 
     /// The patterns that apply to both values and names; `member` is empty for a name.
-    fn forms(&mut self, member: &str, text: &str, marks: Marks) {
-        self.plain_forms(member, text, marks);
-        if let Some(plain) = decode::decoded(text, marks) {
-            self.plain_forms(member, &plain, Marks::of(&plain));
+    fn scan_patterns(&mut self, member: &str, text: &str, marks: MarkerCharacters) {
+        self.scan_plain_patterns(member, text, marks);
+        if let Some(plain) = decode::decode(text, marks) {
+            self.scan_plain_patterns(member, &plain, MarkerCharacters::from_text(&plain));
         }
     }
 
-    fn plain_forms(&mut self, member: &str, text: &str, marks: Marks) {
-        if self.looks_for(Code::SecretInCard) {
-            self.credential(secrets::in_text(text, marks));
+    fn scan_plain_patterns(&mut self, member: &str, text: &str, marks: MarkerCharacters) {
+        if self.looks_for(ReasonCode::SecretInCard) {
+            self.add_credential(secrets::find_in_text(text, marks));
         }
-        if self.looks_for(Code::PrivateAddressInCard) {
-            match addresses::find(member, text, marks) {
-                Some(Sighting::Stated(address)) => self.hit(Code::PrivateAddressInCard, Some(address)),
-                Some(Sighting::Mentioned(address)) => self.mention(address),
+        if self.looks_for(ReasonCode::PrivateAddressInCard) {
+            match addresses::find_private_address(member, text, marks) {
+                Some(PrivateAddressMatch::Stated(address)) => {
+                    self.add_hit(ReasonCode::PrivateAddressInCard, Some(address))
+                }
+                Some(PrivateAddressMatch::Mentioned(address)) => self.add_mention(address),
                 None => {}
             }
         }
-        if self.looks_for(Code::ScriptInCard) {
-            self.hit(Code::ScriptInCard, scripts::find(text, marks));
+        if self.looks_for(ReasonCode::ScriptInCard) {
+            self.add_hit(ReasonCode::ScriptInCard, scripts::find_script(text, marks));
         }
     }
 
     /// Whether another reason with this code can be added.
-    fn looks_for(&self, code: Code) -> bool {
-        !self.found.full(code) && self.hits.get(&code).is_none_or(|hits| *hits < MAX_HITS)
+    fn looks_for(&self, code: ReasonCode) -> bool {
+        !self.found.is_full(code) && self.hits.get(&code).is_none_or(|hits| *hits < MAX_HITS)
     }
 
-    fn credential(&mut self, kind: Option<&'static str>) {
-        self.hit(Code::SecretInCard, kind);
+    fn add_credential(&mut self, kind: Option<&'static str>) {
+        self.add_hit(ReasonCode::SecretInCard, kind);
     }
 
     /// Adds at most one reason per location and code.
-    fn hit(&mut self, code: Code, observed: Option<&str>) {
+    fn add_hit(&mut self, code: ReasonCode, observed: Option<&str>) {
         let Some(observed) = observed else { return };
         if self.looks_for(code) {
             *self.hits.entry(code).or_default() += 1;
-            self.found.add_once(Reason::new(code).observed(excerpt(observed)).at(self.place()));
+            self.found.add_once(Reason::new(code).observed(excerpt(observed)).at_place(self.place()));
         }
     }
 
-    fn mention(&mut self, address: &str) {
+    fn add_mention(&mut self, address: &str) {
         if self.mentioned.len() < MAX_REASONS_PER_CODE {
-            let mut reason = Reason::new(Code::PrivateAddressInCard).message("A text mentions a private address.");
-            reason.effect = Effect::Warn;
-            self.mentioned.push(reason.observed(excerpt(address)).at(self.place()));
+            let mut reason =
+                Reason::new(ReasonCode::PrivateAddressInCard).message("A text mentions a private address.");
+            reason.effect = ReasonEffect::Warn;
+            self.mentioned.push(reason.observed(excerpt(address)).at_place(self.place()));
         }
     }
 
-    fn below(&mut self, segment: Segment<'c>, walk: impl FnOnce(&mut Self)) {
+    fn walk_segment(&mut self, segment: PointerSegment<'c>, walk: impl FnOnce(&mut Self)) {
         self.path.push(segment);
         walk(self);
         self.path.pop();
@@ -191,14 +195,15 @@ impl<'c> Traversal<'c, '_> {
 
     /// Whether the text is a member name listed in `dependentRequired` of a skill's JSON Schema, which may resemble a
     /// key.
-    fn names_members(&self, text: &str) -> bool {
+    fn is_dependent_member(&self, text: &str) -> bool {
         let is_name = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
         let is_listed = matches!(
             self.path.as_slice(),
-            [.., Segment::Member("dependentRequired"), Segment::Member(_), Segment::Item(_)]
+            [.., PointerSegment::Member("dependentRequired"), PointerSegment::Member(_), PointerSegment::Item(_)]
         );
         let schemas = ["inputSchema", "input_schema", "output_schema"];
-        let is_schema = |segment: &Segment<'_>| matches!(segment, Segment::Member(name) if schemas.contains(name));
+        let is_schema =
+            |segment: &PointerSegment<'_>| matches!(segment, PointerSegment::Member(name) if schemas.contains(name));
         is_listed && is_name && self.path.iter().any(is_schema)
     }
 
@@ -206,8 +211,8 @@ impl<'c> Traversal<'c, '_> {
     /// `const`, `enum` and `examples` count as values of the property.
     fn member(&self) -> &'c str {
         let mut names = self.path.iter().rev().filter_map(|segment| match segment {
-            Segment::Member(name) => Some(*name),
-            Segment::Item(_) => None,
+            PointerSegment::Member(name) => Some(*name),
+            PointerSegment::Item(_) => None,
         });
         match (names.next(), names.next(), names.next()) {
             (Some("default" | "const" | "enum" | "examples"), Some(property), Some("properties")) => property,
@@ -220,8 +225,8 @@ impl<'c> Traversal<'c, '_> {
         let mut names = self.path.iter().rev();
         names
             .find_map(|segment| match segment {
-                Segment::Member(name) => Some(*name),
-                Segment::Item(_) => None,
+                PointerSegment::Member(name) => Some(*name),
+                PointerSegment::Item(_) => None,
             })
             .unwrap_or("")
     }
@@ -229,8 +234,8 @@ impl<'c> Traversal<'c, '_> {
     /// Whether the value is in a member of `meta` that holds the publisher's contact.
     fn in_contact(&self) -> bool {
         let mut names = self.path.iter();
-        matches!(names.next(), Some(Segment::Member("meta")))
-            && names.any(|segment| matches!(segment, Segment::Member(name) if personal::is_contact(name)))
+        matches!(names.next(), Some(PointerSegment::Member("meta")))
+            && names.any(|segment| matches!(segment, PointerSegment::Member(name) if personal::is_contact(name)))
     }
 
     /// The JSON Pointer of the value, truncated to what a reason shows: a hostile card has ten thousand values with
@@ -239,8 +244,8 @@ impl<'c> Traversal<'c, '_> {
         let mut place = String::new();
         for segment in &self.path {
             match segment {
-                Segment::Member(name) => pointer::push(&mut place, &clipped(name, MAX_PLACE_BYTES)),
-                Segment::Item(at) => pointer::push(&mut place, &at.to_string()),
+                PointerSegment::Member(name) => pointer::push(&mut place, &truncate_bytes(name, MAX_PLACE_BYTES)),
+                PointerSegment::Item(at) => pointer::push(&mut place, &at.to_string()),
             }
             if place.len() > MAX_PLACE_BYTES {
                 break;
@@ -261,16 +266,16 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use crate::check::card::card;
-    use crate::profile::{DEFAULT, Profiles};
-    use crate::sample::{codes, good, judged};
-    use clresolve_core::reason::Effect;
+    use crate::check::card::check_card;
+    use crate::profile::{ConformanceProfiles, DEFAULT};
+    use crate::sample::{codes, good_card, judge_document};
+    use clresolve_core::reason::ReasonEffect;
 
     fn with(pointer: &str, value: Value) -> Vec<&'static str> {
-        let mut document = good();
+        let mut document = good_card();
         let (holder, member) = pointer.rsplit_once('/').expect("a pointer");
         document.pointer_mut(holder).expect("a holder")[member] = value;
-        codes(&judged(&document, card))
+        codes(&judge_document(&document, check_card))
     }
 
     const NONE: [&str; 0] = [];
@@ -286,9 +291,9 @@ mod tests {
     #[test]
     fn reasons_name_the_place_and_hide_the_secret() {
         let token = format!("ghp_{}", "a1B2".repeat(9));
-        let mut document = good();
+        let mut document = good_card();
         document["meta"]["keys"] = json!({"a/b": [token]});
-        let reasons = judged(&document, card);
+        let reasons = judge_document(&document, check_card);
         assert_eq!(reasons.len(), 1);
         assert_eq!(reasons[0].place.as_deref(), Some("/meta/keys/a~1b/0"));
         assert!(!format!("{reasons:?}").contains("ghp_"));
@@ -296,9 +301,9 @@ mod tests {
 
     #[test]
     fn one_place_gives_one_reason_of_a_code() {
-        let mut document = good();
+        let mut document = good_card();
         document["meta"]["api_key"] = json!(format!("ghp_{}", "a1B2".repeat(9)));
-        assert_eq!(judged(&document, card).len(), 1);
+        assert_eq!(judge_document(&document, check_card).len(), 1);
     }
 
     #[test]
@@ -370,7 +375,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics_or_escapes_between_two_rules(text in texts(), name in texts(), which in 0..13_usize) {
-            let mut document = good();
+            let mut document = good_card();
             document["meta"] = json!({name.as_str(): [text.as_str()]});
             let request = document["schemas"]["request"].clone();
             let path = "commons/summarize/requests/summarize.request.schema.json";
@@ -384,9 +389,9 @@ mod tests {
                 other => (["slug", "version", "license", "entry", "created_at", "$id", "ens"][other - 6], json!(text)),
             };
             document[member] = value;
-            let rules = [card, crate::check::entry::entry, crate::check::verbs::verbs];
-            let fails = rules.iter().flat_map(|rule| judged(&document, *rule)).any(|reason| reason.effect == Effect::Fail);
-            let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+            let rules = [check_card, crate::check::entry::check_entry, crate::check::verbs::check_verbs];
+            let fails = rules.iter().flat_map(|rule| judge_document(&document, *rule)).any(|reason| reason.effect == ReasonEffect::Fail);
+            let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
             prop_assert!(fails || profile.base_schema().accepts(&document), "refused by the schema, but by no rule");
         }
     }

@@ -1,12 +1,12 @@
 //! Compares a card with an earlier card of the same name: CL-69.
 
-use crate::evidence::edition::Edition;
-use clresolve_core::reason::{Code, Reason};
+use crate::evidence::edition::CardEdition;
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
 
 /// All violations of the rules by which the card `now` may follow the card `before`. A card with the same bytes is not
 /// a later card. Unusable values are reported under other codes.
-pub fn since(before: &Edition, now: &Edition) -> Vec<Reason> {
+pub fn check_succession(before: &CardEdition, now: &CardEdition) -> Vec<Reason> {
     if before.card == now.card {
         return Vec::new();
     }
@@ -14,13 +14,15 @@ pub fn since(before: &Edition, now: &Edition) -> Vec<Reason> {
     let mut reasons = Vec::new();
     if !now.is_later_than(before) {
         let expected = format!("later than {}", text_of(&before.updated_at));
-        let reason = Reason::new(Code::UpdatedAtNotAdvanced).expected(expected).observed(text_of(&now.updated_at));
-        reasons.push(reason.at("/updated_at"));
+        let reason =
+            Reason::new(ReasonCode::UpdatedAtNotAdvanced).expected(expected).observed(text_of(&now.updated_at));
+        reasons.push(reason.at_place("/updated_at"));
     }
     if !now.raises_version_of(before) {
-        let observed = format!("{}, although {}", text_of(&now.version), before.broken_by(now).join(", "));
-        let reason = Reason::new(Code::VersionNotRaised).expected(format!("higher than {}", text_of(&before.version)));
-        reasons.push(reason.observed(excerpt(&observed)).at("/version"));
+        let observed = format!("{}, although {}", text_of(&now.version), before.bindings_broken_by(now).join(", "));
+        let reason =
+            Reason::new(ReasonCode::VersionNotRaised).expected(format!("higher than {}", text_of(&before.version)));
+        reasons.push(reason.observed(excerpt(&observed)).at_place("/version"));
     }
     reasons
 }
@@ -30,22 +32,22 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::card::Card;
-    use crate::sample::{codes, good};
+    use crate::card::AgentCard;
+    use crate::sample::{codes, good_card};
     use clresolve_core::digest::Digest;
 
-    fn edition(document: &Value) -> Edition {
+    fn edition(document: &Value) -> CardEdition {
         let bytes = document.to_string();
-        Edition::of(&Card::parse(bytes.as_bytes()).expect("a card"), Digest::of(bytes.as_bytes()))
+        CardEdition::from_card(&AgentCard::parse(bytes.as_bytes()).expect("a card"), Digest::compute(bytes.as_bytes()))
     }
 
     /// The codes for a successor of the valid card with these members.
     fn after(members: &[(&str, Value)]) -> Vec<&'static str> {
-        let mut next = good();
+        let mut next = good_card();
         for (member, value) in members {
             next[*member] = value.clone();
         }
-        codes(&since(&edition(&good()), &edition(&next)))
+        codes(&check_succession(&edition(&good_card()), &edition(&next)))
     }
 
     fn later() -> (&'static str, Value) {
@@ -89,22 +91,22 @@ mod tests {
 
     #[test]
     fn a_verb_that_is_listed_often_hides_none_behind_it() {
-        let mut before = good();
+        let mut before = good_card();
         before["implements"] = std::iter::repeat_n("summarize", 1000).chain(["clean"]).collect();
         let mut next = before.clone();
         next["implements"] = json!(["summarize"]);
         next["updated_at"] = later().1;
-        assert_eq!(codes(&since(&edition(&before), &edition(&next))), ["version-not-raised"]);
+        assert_eq!(codes(&check_succession(&edition(&before), &edition(&next))), ["version-not-raised"]);
     }
 
     #[test]
     fn an_edition_of_any_card_is_small() {
-        let mut document = good();
+        let mut document = good_card();
         document["implements"] = (0..20_000).map(|number| json!(format!("{number}{}", "x".repeat(300)))).collect();
         document["version"] = json!(format!("1.0.0-{}", "a".repeat(10_000)));
         document["updated_at"] = json!(format!("2025-11-22T00:00:00.{}Z", "1".repeat(10_000)));
         let bytes = document.to_string();
-        let card = Card::parse(bytes.as_bytes());
+        let card = AgentCard::parse(bytes.as_bytes());
         assert!(card.is_err(), "too large a card");
         document["implements"] = (0..800).map(|number| json!(format!("{number}{}", "x".repeat(250)))).collect();
         let kept = serde_json::to_vec(&edition(&document)).expect("JSON");

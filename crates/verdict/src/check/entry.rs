@@ -3,64 +3,64 @@
 //! The entry is split bytewise, because a URL parser would repair what must be rejected. A wrong shape yields only
 //! `entry-malformed`; in the right shape, each wrong segment has its own code.
 
-use super::Findings;
-use crate::card::Card;
-use crate::profile::{EntryRule, Profile};
-use clresolve_core::reason::{Code, Reason};
+use super::ReasonCollector;
+use crate::card::AgentCard;
+use crate::profile::{ConformanceProfile, EntryRule};
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
 
 const PLACE: &str = "/entry";
 const SCHEME: &str = "x402://";
 
 /// All findings on the card's entry. A missing, blank or non-string entry, and a class without a rule, are reported by
-/// [`super::card`].
-pub fn entry(card: &Card, profile: &Profile) -> Vec<Reason> {
-    let mut found = Findings::default();
+/// [`super::card::check_card`].
+pub fn check_entry(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
     if let (Some(entry), Some(rule)) = (card.entry(), profile.entry(card.class())) {
         match rule {
-            EntryRule::X402 { routes } => x402(card, entry, routes, &mut found),
-            EntryRule::Literal { value } => literal(entry, value, &mut found),
+            EntryRule::X402 { routes } => check_x402(card, entry, routes, &mut found),
+            EntryRule::Literal { value } => check_literal(entry, value, &mut found),
         }
     }
-    found.weighed(profile)
+    found.with_effects(profile)
 }
 
 /// Whether this step reports every text that the base schema rejects at `place`.
-pub(super) fn judges(card: &Card, place: &str) -> bool {
+pub(super) fn reports_rejection(card: &AgentCard, place: &str) -> bool {
     place == PLACE && card.entry().is_some()
 }
 
-fn literal(entry: &str, value: &str, found: &mut Findings) {
+fn check_literal(entry: &str, value: &str, found: &mut ReasonCollector) {
     if entry != value {
         let message = "The card's entry is not the one that the profile names for its class.";
-        let reason = Reason::new(Code::EntryMalformed).message(message);
-        found.add(reason.expected(excerpt(value)).observed(excerpt(entry)).at(PLACE));
+        let reason = Reason::new(ReasonCode::EntryMalformed).message(message);
+        found.add(reason.expected(excerpt(value)).observed(excerpt(entry)).at_place(PLACE));
     }
 }
 
-fn x402(card: &Card, entry: &str, routes: &[String], found: &mut Findings) {
+fn check_x402(card: &AgentCard, entry: &str, routes: &[String], found: &mut ReasonCollector) {
     let route = routes.first().map_or("", String::as_str);
     let name = card.ens().unwrap_or("<ens>");
     let verb = card.primary_verb().unwrap_or("<verb>");
     let reason = |code| {
         let expected = format!("{SCHEME}{name}/{verb}/{route}");
-        Reason::new(code).expected(excerpt(&expected)).observed(excerpt(entry)).at(PLACE)
+        Reason::new(code).expected(excerpt(&expected)).observed(excerpt(entry)).at_place(PLACE)
     };
-    let Some(parts) = cut(entry) else {
-        return found.add(reason(Code::EntryMalformed));
+    let Some(parts) = split_entry(entry) else {
+        return found.add(reason(ReasonCode::EntryMalformed));
     };
     if card.ens().is_some_and(|ens| ens != parts.name) {
-        found.add(reason(Code::EntryEnsMismatch));
+        found.add(reason(ReasonCode::EntryEnsMismatch));
     }
     if card.primary_verb().is_some_and(|verb| verb != parts.verb) {
-        found.add(reason(Code::EntryVerbMismatch));
+        found.add(reason(ReasonCode::EntryVerbMismatch));
     }
     if !routes.iter().any(|route| route == parts.route) {
-        found.add(reason(Code::EntryVersionNoncompliant).expected(routes.join(" or ")));
+        found.add(reason(ReasonCode::EntryVersionNoncompliant).expected(routes.join(" or ")));
     }
 }
 
-struct Parts<'e> {
+struct EntryParts<'e> {
     name: &'e str,
     verb: &'e str,
     route: &'e str,
@@ -68,13 +68,13 @@ struct Parts<'e> {
 
 /// Name, verb and route, if the entry has the scheme and exactly three non-empty segments without white space, control
 /// characters, or the delimiters of a port, user, query, fragment or escape.
-fn cut(entry: &str) -> Option<Parts<'_>> {
+fn split_entry(entry: &str) -> Option<EntryParts<'_>> {
     let rest = entry.strip_prefix(SCHEME)?;
     if rest.chars().any(|c| c.is_whitespace() || c.is_control() || ":@?#%\\".contains(c)) {
         return None;
     }
     let mut segments = rest.split('/');
-    let parts = Parts { name: segments.next()?, verb: segments.next()?, route: segments.next()? };
+    let parts = EntryParts { name: segments.next()?, verb: segments.next()?, route: segments.next()? };
     let whole = ![parts.name, parts.verb, parts.route].contains(&"");
     (whole && segments.next().is_none()).then_some(parts)
 }
@@ -84,13 +84,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sample::{codes, good, judged, judged_under};
+    use crate::sample::{codes, good_card, judge_document, judge_document_under};
 
     fn with(entry: &str) -> Vec<&'static str> {
-        let mut document = good();
+        let mut document = good_card();
         document["entry"] = json!(entry);
-        let own = codes(&judged(&document, super::entry));
-        let as_document = codes(&judged(&document, super::super::card::card));
+        let own = codes(&judge_document(&document, super::check_entry));
+        let as_document = codes(&judge_document(&document, super::super::card::check_card));
         assert!(as_document.is_empty(), "{entry:?} must have the codes of this step alone, not {as_document:?}");
         own
     }
@@ -139,18 +139,18 @@ mod tests {
 
     #[test]
     fn entry_without_a_reference_is_reported_by_another_step() {
-        let mut document = good();
+        let mut document = good_card();
         document["ens"] = json!("");
         document["implements"] = json!([]);
-        assert_eq!(judged(&document, entry), []);
+        assert_eq!(judge_document(&document, check_entry), []);
         document["entry"] = json!(5);
-        assert_eq!(judged(&document, entry), []);
+        assert_eq!(judge_document(&document, check_entry), []);
     }
 
     #[test]
     fn a_literal_entry_is_that_url_and_no_other() {
         const NEXT: &str = "agent-cards/1.1.0";
-        let mut document = good();
+        let mut document = good_card();
         for (entry, expected) in [
             ("https://runtime.commandlayer.org/execute", &[][..]),
             ("https://runtime.commandlayer.org/execute/", &["entry-malformed"]),
@@ -158,26 +158,26 @@ mod tests {
             ("x402://summarizeagent.eth/summarize/v1.1.0", &["entry-malformed"]),
         ] {
             document["entry"] = json!(entry);
-            assert_eq!(codes(&judged_under(NEXT, &document, super::entry)), expected, "{entry}");
+            assert_eq!(codes(&judge_document_under(NEXT, &document, super::check_entry)), expected, "{entry}");
         }
         document["class"] = json!("commercial");
         for (route, expected) in [("v1.1.0", &[][..]), ("v1", &["entry-version-noncompliant"])] {
             document["entry"] = json!(format!("x402://summarizeagent.eth/summarize/{route}"));
-            assert_eq!(codes(&judged_under(NEXT, &document, super::entry)), expected, "{route}");
+            assert_eq!(codes(&judge_document_under(NEXT, &document, super::check_entry)), expected, "{route}");
         }
         document["class"] = json!("free");
-        assert_eq!(judged_under(NEXT, &document, super::entry), []);
+        assert_eq!(judge_document_under(NEXT, &document, super::check_entry), []);
     }
 
     #[test]
     fn the_released_route_is_a_matter_of_the_profile() {
-        let mut document = good();
+        let mut document = good_card();
         document["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
-        assert_eq!(codes(&judged(&document, entry)), ["entry-version-noncompliant"]);
-        assert_eq!(judged_under("agent-cards/1.0.0+released", &document, entry), []);
+        assert_eq!(codes(&judge_document(&document, check_entry)), ["entry-version-noncompliant"]);
+        assert_eq!(judge_document_under("agent-cards/1.0.0+released", &document, check_entry), []);
         document["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0");
         assert_eq!(
-            codes(&judged_under("agent-cards/1.0.0+released", &document, entry)),
+            codes(&judge_document_under("agent-cards/1.0.0+released", &document, check_entry)),
             ["entry-version-noncompliant"]
         );
     }

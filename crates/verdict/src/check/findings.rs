@@ -1,9 +1,9 @@
 //! The collected reasons of a check.
 
 use clresolve_core::json::pointer;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Reason, ReasonCode};
 
-use crate::profile::Profile;
+use crate::profile::ConformanceProfile;
 
 /// Maximum number of reasons with the same code from one rule function.
 ///
@@ -12,9 +12,9 @@ pub const MAX_REASONS_PER_CODE: usize = 16;
 
 /// Collects reasons, at most [`MAX_REASONS_PER_CODE`] of each code.
 #[derive(Debug, Default)]
-pub struct Findings(pub(super) Vec<Reason>);
+pub struct ReasonCollector(pub(super) Vec<Reason>);
 
-impl Findings {
+impl ReasonCollector {
     /// Adds a reason, unless the limit for its code is reached.
     pub fn add(&mut self, reason: Reason) {
         if self.count(reason.code) < MAX_REASONS_PER_CODE {
@@ -30,22 +30,22 @@ impl Findings {
     }
 
     /// Whether a reason with a code other than `general` concerns `place` or one of its parents.
-    pub fn speak_of(&self, place: &str, general: Code) -> bool {
+    pub fn has_specific_reason(&self, place: &str, general: ReasonCode) -> bool {
         let others = self.0.iter().filter(|reason| reason.code != general);
-        others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::within(place, objected))
+        others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::is_within(place, objected))
     }
 
     /// Whether the limit for this code is reached.
-    pub fn full(&self, code: Code) -> bool {
+    pub fn is_full(&self, code: ReasonCode) -> bool {
         self.count(code) >= MAX_REASONS_PER_CODE
     }
 
     /// The reasons, each with the effect that `profile` gives it.
-    pub fn weighed(self, profile: &Profile) -> Vec<Reason> {
-        self.0.into_iter().map(|reason| profile.weigh(reason)).collect()
+    pub fn with_effects(self, profile: &ConformanceProfile) -> Vec<Reason> {
+        self.0.into_iter().map(|reason| profile.assign_effect(reason)).collect()
     }
 
-    fn count(&self, code: Code) -> usize {
+    fn count(&self, code: ReasonCode) -> usize {
         self.0.iter().filter(|reason| reason.code == code).count()
     }
 }
@@ -56,11 +56,11 @@ mod tests {
 
     #[test]
     fn one_code_is_not_repeated_without_end() {
-        let mut findings = Findings::default();
+        let mut findings = ReasonCollector::default();
         for at in 0..100 {
-            findings.add(Reason::new(Code::VerbUnknown).at(format!("/implements/{at}")));
+            findings.add(Reason::new(ReasonCode::VerbUnknown).at_place(format!("/implements/{at}")));
         }
-        assert!(findings.full(Code::VerbUnknown));
+        assert!(findings.is_full(ReasonCode::VerbUnknown));
         assert_eq!(findings.0.len(), MAX_REASONS_PER_CODE);
     }
 }

@@ -3,12 +3,12 @@
 //! Missing members are not a finding. A `$id` under a folder that is forbidden for the card's class is reported by
 //! [`super::verbs`] only.
 
-use super::{Findings, verbs};
-use crate::card::Card;
-use crate::evidence::{Evidence, Source, Usable, is_https_url};
-use crate::profile::Profile;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::records::Key;
+use super::{ReasonCollector, verbs};
+use crate::card::AgentCard;
+use crate::evidence::{HttpsOutcome, RecordUsability, ResolutionEvidence, is_https_url};
+use crate::profile::ConformanceProfile;
+use clresolve_core::reason::{Reason, ReasonCode};
+use clresolve_core::records::RecordKey;
 use clresolve_core::text::excerpt;
 use clresolve_core::uri;
 
@@ -16,43 +16,49 @@ const ID: &str = "/$id";
 const SCHEMA: &str = "/$schema";
 
 /// Checks the card alone: the folder of its `$id` is its class, and its `$schema` is the profile's base schema.
-pub fn home(card: &Card, profile: &Profile) -> Vec<Reason> {
-    let mut found = Findings::default();
-    if let (Some(id), Some(class)) = (own_id(card, profile), card.class())
+pub fn check_home(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
+    if let (Some(id), Some(class)) = (id_in_place(card, profile), card.class())
         && profile.layer(class).is_some()
         && folder(id) != Some(class)
     {
-        found.add(differs(ID, &format!("a URL in the folder {class}"), id));
+        found.add(difference_reason(ID, &format!("a URL in the folder {class}"), id));
     }
     if let (Some(schema), Some(known)) = (card.text(SCHEMA), profile.card_schema())
         && !uri::are_equivalent(schema, known)
     {
-        found.add(differs(SCHEMA, known, schema));
+        found.add(difference_reason(SCHEMA, known, schema));
     }
-    found.weighed(profile)
+    found.with_effects(profile)
 }
 
 /// Whether the card's `$id` is the URL under which its name publishes it. A forbidden URL is reported elsewhere.
-pub fn against_record(evidence: &Evidence, card: &Card, profile: &Profile) -> Option<Reason> {
-    let url = Usable::of(&evidence.found()?.records, Key::Agentcard).text().filter(|url| is_https_url(url))?;
-    if matches!(evidence.https, Source::Forbidden(_)) {
+pub fn compare_with_record(
+    evidence: &ResolutionEvidence,
+    card: &AgentCard,
+    profile: &ConformanceProfile,
+) -> Option<Reason> {
+    let url = RecordUsability::from_record(&evidence.resolved_records()?.records, RecordKey::Agentcard)
+        .text()
+        .filter(|url| is_https_url(url))?;
+    if matches!(evidence.https, HttpsOutcome::Forbidden(_)) {
         return None;
     }
-    let id = own_id(card, profile)?;
-    (!uri::are_equivalent(id, url)).then(|| profile.weigh(differs(ID, url, id)))
+    let id = id_in_place(card, profile)?;
+    (!uri::are_equivalent(id, url)).then(|| profile.assign_effect(difference_reason(ID, url, id)))
 }
 
 /// Drops this file's findings on members that the base schema rejects.
-pub fn give_way(reasons: &mut Vec<Reason>) {
+pub fn drop_schema_rejected(reasons: &mut Vec<Reason>) {
     let refused: Vec<_> = reasons
         .iter()
-        .filter(|reason| reason.code == Code::CardSchemaInvalid)
+        .filter(|reason| reason.code == ReasonCode::CardSchemaInvalid)
         .map(|reason| reason.place.clone())
         .collect();
-    reasons.retain(|reason| reason.code != Code::CardIdMismatch || !refused.contains(&reason.place));
+    reasons.retain(|reason| reason.code != ReasonCode::CardIdMismatch || !refused.contains(&reason.place));
 }
 
-fn own_id<'c>(card: &'c Card, profile: &Profile) -> Option<&'c str> {
+fn id_in_place<'c>(card: &'c AgentCard, profile: &ConformanceProfile) -> Option<&'c str> {
     card.text(ID).filter(|_| !verbs::is_misplaced(card, profile))
 }
 
@@ -63,8 +69,8 @@ fn folder(url: &str) -> Option<&str> {
     path.rsplit('/').nth(1)
 }
 
-fn differs(place: &str, expected: &str, observed: &str) -> Reason {
-    Reason::new(Code::CardIdMismatch).expected(excerpt(expected)).observed(excerpt(observed)).at(place)
+fn difference_reason(place: &str, expected: &str, observed: &str) -> Reason {
+    Reason::new(ReasonCode::CardIdMismatch).expected(excerpt(expected)).observed(excerpt(observed)).at_place(place)
 }
 
 #[cfg(test)]
@@ -72,17 +78,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::sample::{good, good_commercial, judged, judged_under};
+    use crate::sample::{good_card, good_commercial_card, judge_document, judge_document_under};
 
     fn places(document: &Value) -> Vec<String> {
-        judged(document, home).into_iter().filter_map(|reason| reason.place).collect()
+        judge_document(document, check_home).into_iter().filter_map(|reason| reason.place).collect()
     }
 
     #[test]
     fn the_folder_is_the_class() {
         const FOLDERS: &str = "https://cards.example/agents/v1.0.0";
         let with = |id: &str| {
-            let mut document = good();
+            let mut document = good_card();
             document[&ID[1..]] = json!(id);
             places(&document)
         };
@@ -91,7 +97,7 @@ mod tests {
         for id in [format!("{FOLDERS}/commercial/a.eth.json"), format!("{FOLDERS}/commons"), "urn:x".to_owned()] {
             assert_eq!(with(&id), [ID], "{id}");
         }
-        let mut document = good_commercial();
+        let mut document = good_commercial_card();
         document[&ID[1..]] = json!(format!("{FOLDERS}/commons/a.eth.json"));
         assert_eq!(places(&document), [""; 0], "that is commercial-as-commons");
         document[&ID[1..]] = json!(format!("{FOLDERS}/other/a.eth.json"));
@@ -100,10 +106,10 @@ mod tests {
 
     #[test]
     fn the_schema_is_that_of_the_release_line() {
-        let mut document = good();
-        assert_eq!(judged_under("agent-cards/1.1.0", &document, home).len(), 1);
+        let mut document = good_card();
+        assert_eq!(judge_document_under("agent-cards/1.1.0", &document, check_home).len(), 1);
         document[&SCHEMA[1..]] = json!("https://commandlayer.org/agent-cards/schemas/v1.1.0/agent.card.schema.json");
-        assert_eq!(judged_under("agent-cards/1.1.0", &document, home), []);
+        assert_eq!(judge_document_under("agent-cards/1.1.0", &document, check_home), []);
         assert_eq!(places(&document), [SCHEMA]);
         for member in [&ID[1..], &SCHEMA[1..]] {
             document.as_object_mut().expect("a card").remove(member);

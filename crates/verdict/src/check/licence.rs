@@ -2,8 +2,8 @@
 
 use spdx::{Expression, LicenseItem, ParseMode};
 
-use crate::card::Card;
-use clresolve_core::reason::{Code, Reason};
+use crate::card::AgentCard;
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
 
 /// Maximum bytes of an SPDX expression or licence name. Longer texts are prose.
@@ -11,7 +11,7 @@ const MAX_LICENCE_BYTES: usize = 256;
 
 /// How clearly a card states the terms of its agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Licence {
+pub enum LicenceClarity {
     /// An SPDX expression that can be satisfied with licences approved by OSI or FSF.
     Open,
     /// A `LicenseRef-`, a URL, or a text that points to the terms.
@@ -22,14 +22,14 @@ pub enum Licence {
     Unrecognized,
 }
 
-impl Licence {
+impl LicenceClarity {
     /// Classifies the text of a `license` member.
-    pub fn of(text: &str) -> Self {
+    pub fn classify(text: &str) -> Self {
         let short = text.len() <= MAX_LICENCE_BYTES;
         if short && let Some(expression) = expression(text) {
-            return Self::of_expression(&expression);
+            return Self::classify_expression(&expression);
         }
-        if short && let Some(licence) = named(text) {
+        if short && let Some(licence) = licence_by_title(text) {
             return if is_open(licence) { Self::Documented } else { Self::NotOpen };
         }
         if begins_with_licence(text).is_some_and(|licence| !is_open(licence)) {
@@ -38,7 +38,7 @@ impl Licence {
         if leads_to_terms(text) { Self::Documented } else { Self::Unrecognized }
     }
 
-    fn of_expression(expression: &Expression) -> Self {
+    fn classify_expression(expression: &Expression) -> Self {
         let own = |item: &LicenseItem| matches!(item, LicenseItem::Other { .. });
         let open = |item: &LicenseItem| item.id().is_some_and(is_open);
         if expression.evaluate(|term| open(&term.license)) {
@@ -61,14 +61,14 @@ impl Licence {
     }
 }
 
-pub(super) fn objection(card: &Card) -> Option<Reason> {
+pub(super) fn licence_reason(card: &AgentCard) -> Option<Reason> {
     let text = card.text("/license")?;
-    let code = match Licence::of(text) {
-        Licence::Open | Licence::Documented => return None,
-        Licence::NotOpen => Code::LicenseNotOpen,
-        Licence::Unrecognized => Code::LicenseUnrecognized,
+    let code = match LicenceClarity::classify(text) {
+        LicenceClarity::Open | LicenceClarity::Documented => return None,
+        LicenceClarity::NotOpen => ReasonCode::LicenseNotOpen,
+        LicenceClarity::Unrecognized => ReasonCode::LicenseUnrecognized,
     };
-    Some(Reason::new(code).observed(excerpt(text)).at("/license"))
+    Some(Reason::new(code).observed(excerpt(text)).at_place("/license"))
 }
 
 fn is_open(licence: spdx::LicenseId) -> bool {
@@ -79,18 +79,18 @@ fn is_open(licence: spdx::LicenseId) -> bool {
 fn expression(text: &str) -> Option<Expression> {
     let mode = ParseMode { allow_deprecated: true, allow_postfix_plus_on_gpl: true, ..ParseMode::STRICT };
     let read = |text: &str| Expression::parse_mode(text, mode).ok();
-    read(text).or_else(|| read(&text.split_inclusive([' ', '(', ')', '+']).map(in_listed_case).collect::<String>()))
+    read(text).or_else(|| read(&text.split_inclusive([' ', '(', ')', '+']).map(spdx_spelling).collect::<String>()))
 }
 
 /// Replaces a word, up to its delimiters, with the spelling in the SPDX licence list.
-fn in_listed_case(word: &str) -> String {
+fn spdx_spelling(word: &str) -> String {
     let name = word.trim_end_matches([' ', '(', ')', '+']);
     let listed = spdx::identifiers::LICENSES.iter().find(|licence| licence.name.eq_ignore_ascii_case(name));
     listed.map_or_else(|| word.to_owned(), |licence| licence.name.to_owned() + &word[name.len()..])
 }
 
 /// The licence that the whole text names by its title or a common alias (`MIT License`).
-fn named(text: &str) -> Option<spdx::LicenseId> {
+fn licence_by_title(text: &str) -> Option<spdx::LicenseId> {
     let text = text.trim();
     let title = spdx::identifiers::LICENSES.iter().find(|licence| licence.full_name.eq_ignore_ascii_case(text));
     match title {
@@ -150,58 +150,58 @@ mod tests {
     #[test]
     fn licences_are_told_apart() {
         for (text, expected) in [
-            ("Apache-2.0", Licence::Open),
-            ("MIT OR Apache-2.0", Licence::Open),
-            ("GPL-2.0", Licence::Open),
-            ("GPL-2.0-or-later WITH Classpath-exception-2.0", Licence::Open),
-            ("CC-BY-4.0", Licence::Open),
-            ("MIT OR CC-BY-NC-4.0", Licence::Open),
-            ("MIT AND CC-BY-NC-4.0", Licence::NotOpen),
-            ("CC-BY-NC-4.0", Licence::NotOpen),
-            ("BUSL-1.1", Licence::NotOpen),
-            ("LicenseRef-CommandLayer-1", Licence::Documented),
-            ("Apache-2.0 AND LicenseRef-Own", Licence::Documented),
-            ("CC-BY-NC-4.0 AND LicenseRef-Own", Licence::NotOpen),
-            ("https://commandlayer.org/licence.txt", Licence::Documented),
-            ("Proprietary, see https://commandlayer.org/terms", Licence::Documented),
-            ("See the file LICENSE.md", Licence::Documented),
-            ("MIT License", Licence::Documented),
-            ("Apache License 2.0", Licence::Documented),
-            ("Business Source License 1.1", Licence::NotOpen),
-            ("https://terms.example/", Licence::Documented),
-            ("apache-2.0", Licence::Open),
-            ("bsd-3-clause OR mit", Licence::Open),
-            ("(mit AND cc-by-nc-4.0)", Licence::NotOpen),
-            ("GPL-2.0+", Licence::Open),
-            ("lgpl-2.1+", Licence::Open),
-            ("Proprietary", Licence::Unrecognized),
-            ("Do what you like", Licence::Unrecognized),
-            ("All rights reserved. No license is granted.", Licence::Unrecognized),
-            ("MIT but not on Sundays", Licence::Unrecognized),
-            ("See LICENSE", Licence::Documented),
-            ("SEE LICENSE IN TERMS", Licence::Documented),
-            ("as in the LICENSE", Licence::Documented),
-            ("legal/COPYING", Licence::Documented),
-            ("NO LICENSE", Licence::Unrecognized),
-            ("ALL RIGHTS RESERVED. NO LICENSE IS GRANTED", Licence::Unrecognized),
-            ("NO TERMS.", Licence::Unrecognized),
-            ("LICENSE: none", Licence::Unrecognized),
-            ("LICENSE", Licence::Documented),
-            ("See: LICENSE", Licence::Documented),
-            ("Refer to LICENSE", Licence::Documented),
-            ("Licensed under the terms of LICENSE", Licence::Documented),
-            ("See the accompanying file named LICENSE", Licence::Documented),
-            ("NO WARRANTY, SEE LICENSE", Licence::Documented),
-            ("Not MIT. See LICENSE", Licence::Documented),
-            ("BUSL-1.1 LICENSE", Licence::NotOpen),
-            ("busl-1.1, see LICENSE.md", Licence::NotOpen),
-            ("Business Source License 1.1 (see LICENSE.md)", Licence::NotOpen),
-            ("Apache-2.0, see LICENSE.md", Licence::Documented),
-            ("Xerox terms, see https://terms.example/", Licence::Documented),
-            ("BUSL-1.1.2, see LICENSE.md", Licence::Documented),
+            ("Apache-2.0", LicenceClarity::Open),
+            ("MIT OR Apache-2.0", LicenceClarity::Open),
+            ("GPL-2.0", LicenceClarity::Open),
+            ("GPL-2.0-or-later WITH Classpath-exception-2.0", LicenceClarity::Open),
+            ("CC-BY-4.0", LicenceClarity::Open),
+            ("MIT OR CC-BY-NC-4.0", LicenceClarity::Open),
+            ("MIT AND CC-BY-NC-4.0", LicenceClarity::NotOpen),
+            ("CC-BY-NC-4.0", LicenceClarity::NotOpen),
+            ("BUSL-1.1", LicenceClarity::NotOpen),
+            ("LicenseRef-CommandLayer-1", LicenceClarity::Documented),
+            ("Apache-2.0 AND LicenseRef-Own", LicenceClarity::Documented),
+            ("CC-BY-NC-4.0 AND LicenseRef-Own", LicenceClarity::NotOpen),
+            ("https://commandlayer.org/licence.txt", LicenceClarity::Documented),
+            ("Proprietary, see https://commandlayer.org/terms", LicenceClarity::Documented),
+            ("See the file LICENSE.md", LicenceClarity::Documented),
+            ("MIT License", LicenceClarity::Documented),
+            ("Apache License 2.0", LicenceClarity::Documented),
+            ("Business Source License 1.1", LicenceClarity::NotOpen),
+            ("https://terms.example/", LicenceClarity::Documented),
+            ("apache-2.0", LicenceClarity::Open),
+            ("bsd-3-clause OR mit", LicenceClarity::Open),
+            ("(mit AND cc-by-nc-4.0)", LicenceClarity::NotOpen),
+            ("GPL-2.0+", LicenceClarity::Open),
+            ("lgpl-2.1+", LicenceClarity::Open),
+            ("Proprietary", LicenceClarity::Unrecognized),
+            ("Do what you like", LicenceClarity::Unrecognized),
+            ("All rights reserved. No license is granted.", LicenceClarity::Unrecognized),
+            ("MIT but not on Sundays", LicenceClarity::Unrecognized),
+            ("See LICENSE", LicenceClarity::Documented),
+            ("SEE LICENSE IN TERMS", LicenceClarity::Documented),
+            ("as in the LICENSE", LicenceClarity::Documented),
+            ("legal/COPYING", LicenceClarity::Documented),
+            ("NO LICENSE", LicenceClarity::Unrecognized),
+            ("ALL RIGHTS RESERVED. NO LICENSE IS GRANTED", LicenceClarity::Unrecognized),
+            ("NO TERMS.", LicenceClarity::Unrecognized),
+            ("LICENSE: none", LicenceClarity::Unrecognized),
+            ("LICENSE", LicenceClarity::Documented),
+            ("See: LICENSE", LicenceClarity::Documented),
+            ("Refer to LICENSE", LicenceClarity::Documented),
+            ("Licensed under the terms of LICENSE", LicenceClarity::Documented),
+            ("See the accompanying file named LICENSE", LicenceClarity::Documented),
+            ("NO WARRANTY, SEE LICENSE", LicenceClarity::Documented),
+            ("Not MIT. See LICENSE", LicenceClarity::Documented),
+            ("BUSL-1.1 LICENSE", LicenceClarity::NotOpen),
+            ("busl-1.1, see LICENSE.md", LicenceClarity::NotOpen),
+            ("Business Source License 1.1 (see LICENSE.md)", LicenceClarity::NotOpen),
+            ("Apache-2.0, see LICENSE.md", LicenceClarity::Documented),
+            ("Xerox terms, see https://terms.example/", LicenceClarity::Documented),
+            ("BUSL-1.1.2, see LICENSE.md", LicenceClarity::Documented),
         ] {
-            assert_eq!(Licence::of(text), expected, "{text}");
+            assert_eq!(LicenceClarity::classify(text), expected, "{text}");
         }
-        assert_eq!(Licence::of(&"MIT OR ".repeat(100_000)), Licence::Unrecognized);
+        assert_eq!(LicenceClarity::classify(&"MIT OR ".repeat(100_000)), LicenceClarity::Unrecognized);
     }
 }

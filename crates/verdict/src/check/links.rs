@@ -3,10 +3,10 @@
 
 use serde::Serialize;
 
-use crate::card::Card;
-use crate::evidence::links::{Links, RegistrationFile, is_name};
+use crate::card::AgentCard;
+use crate::evidence::links::{ExternalLinks, RegistrationFile, normalizes_to};
 use clresolve_core::name::EnsName;
-use clresolve_core::records::Record;
+use clresolve_core::records::TextRecord;
 use clresolve_core::text::excerpt;
 use clresolve_core::uri;
 
@@ -15,7 +15,7 @@ const MAX_WORDS: usize = 4096;
 
 /// An external statement, compared with the card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Link {
+pub struct LinkComparison {
     /// The record, or the member of the registration file, that contains the statement.
     pub source: String,
     /// The statement, truncated.
@@ -23,13 +23,13 @@ pub struct Link {
     /// The corresponding value of the card or the name, truncated.
     pub card: Option<String>,
     /// The result of the comparison.
-    pub relation: Relation,
+    pub relation: LinkRelation,
 }
 
 /// How an external statement relates to the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Relation {
+pub enum LinkRelation {
     /// Both have the same value.
     Agrees,
     /// They have different values.
@@ -41,78 +41,83 @@ pub enum Relation {
 }
 
 /// Compares `links` with the card of `name`, whose record `cl.agentcard` contains `url`.
-pub fn links(links: &Links, name: &EnsName, card: &Card, url: Option<&str>) -> Vec<Link> {
+pub fn compare_links(
+    links: &ExternalLinks,
+    name: &EnsName,
+    card: &AgentCard,
+    url: Option<&str>,
+) -> Vec<LinkComparison> {
     let mut found = Vec::new();
     match &links.records {
-        Ok(records) => found.extend(records.iter().flat_map(|(key, record)| of_record(key, record, card, url))),
-        Err(cause) => found.push(unread("agent-endpoint", cause)),
+        Ok(records) => found.extend(records.iter().flat_map(|(key, record)| compare_record(key, record, card, url))),
+        Err(cause) => found.push(unread_link("agent-endpoint", cause)),
     }
     match links.file.as_deref().map(RegistrationFile::parse) {
-        Ok(Ok(file)) => found.extend(of_file(&file, name, card)),
-        Ok(Err(error)) => found.push(unread("agent-registration.json", &error.to_string())),
-        Err(cause) => found.push(unread("agent-registration.json", cause)),
+        Ok(Ok(file)) => found.extend(compare_file(&file, name, card)),
+        Ok(Err(error)) => found.push(unread_link("agent-registration.json", &error.to_string())),
+        Err(cause) => found.push(unread_link("agent-registration.json", cause)),
     }
     match &links.registrations {
-        Ok(records) => found.extend(records.iter().map(|(key, record)| of_registration(key, record, name))),
-        Err(cause) => found.push(unread("agent-registration", cause)),
+        Ok(records) => found.extend(records.iter().map(|(key, record)| compare_registration(key, record, name))),
+        Err(cause) => found.push(unread_link("agent-registration", cause)),
     }
     found
 }
 
-fn of_record(key: &str, record: &Record, card: &Card, url: Option<&str>) -> Vec<Link> {
+fn compare_record(key: &str, record: &TextRecord, card: &AgentCard, url: Option<&str>) -> Vec<LinkComparison> {
     let text = match record {
-        Record::Absent => return Vec::new(),
-        Record::NotUtf8(_) => return vec![unread(key, "not valid UTF-8")],
-        Record::Text(text) => text.trim(),
+        TextRecord::Absent => return Vec::new(),
+        TextRecord::NotUtf8(_) => return vec![unread_link(key, "not valid UTF-8")],
+        TextRecord::Text(text) => text.trim(),
     };
     match key {
         "agent-context" => text
             .split(|c: char| c.is_whitespace() || "\"'`<>()[]{},".contains(c))
             .take(MAX_WORDS)
             .filter_map(|word| match word {
-                word if word.starts_with("x402://") => Some(compared(key, word, card.entry())),
-                word if uri::strip_scheme(word, "https").is_some() => Some(mentioned(key, word, card, url)),
+                word if word.starts_with("x402://") => Some(compare_statement(key, word, card.entry())),
+                word if uri::strip_scheme(word, "https").is_some() => Some(compare_url(key, word, card, url)),
                 _ => None,
             })
             .take(super::MAX_REASONS_PER_CODE)
             .collect(),
-        "agent-endpoint[card]" => vec![compared(key, text, url)],
-        _ => vec![mentioned(key, text, card, url)],
+        "agent-endpoint[card]" => vec![compare_statement(key, text, url)],
+        _ => vec![compare_url(key, text, card, url)],
     }
 }
 
-fn of_file(file: &RegistrationFile, name: &EnsName, card: &Card) -> Vec<Link> {
+fn compare_file(file: &RegistrationFile, name: &EnsName, card: &AgentCard) -> Vec<LinkComparison> {
     let mut found = Vec::new();
     if let Some(stated) = &file.name {
-        found.push(compared("agent-registration.json /name", stated, card.text("/display_name")));
+        found.push(compare_statement("agent-registration.json /name", stated, card.text("/display_name")));
     }
     for endpoint in file.names() {
-        let relation = if is_name(endpoint, name) { Relation::Agrees } else { Relation::Contradicts };
-        found.push(link("agent-registration.json ENS service", endpoint, Some(name.as_str()), relation));
+        let relation = if normalizes_to(endpoint, name) { LinkRelation::Agrees } else { LinkRelation::Contradicts };
+        found.push(new_comparison("agent-registration.json ENS service", endpoint, Some(name.as_str()), relation));
     }
     found
 }
 
 /// A record that is set confirms the registration; a record that is not set leaves the file's claim unconfirmed.
-fn of_registration(key: &str, record: &Record, name: &EnsName) -> Link {
+fn compare_registration(key: &str, record: &TextRecord, name: &EnsName) -> LinkComparison {
     match record {
-        Record::Absent => link(key, "not set", Some(name.as_str()), Relation::Contradicts),
-        Record::Text(text) => link(key, text, Some(name.as_str()), Relation::Agrees),
-        Record::NotUtf8(_) => unread(key, "not valid UTF-8"),
+        TextRecord::Absent => new_comparison(key, "not set", Some(name.as_str()), LinkRelation::Contradicts),
+        TextRecord::Text(text) => new_comparison(key, text, Some(name.as_str()), LinkRelation::Agrees),
+        TextRecord::NotUtf8(_) => unread_link(key, "not valid UTF-8"),
     }
 }
 
-fn compared(source: &str, says: &str, card: Option<&str>) -> Link {
+fn compare_statement(source: &str, says: &str, card: Option<&str>) -> LinkComparison {
     let relation = match card {
-        Some(card) if card.trim() == says => Relation::Agrees,
-        Some(_) => Relation::Contradicts,
-        None => Relation::Unmentioned,
+        Some(card) if card.trim() == says => LinkRelation::Agrees,
+        Some(_) => LinkRelation::Contradicts,
+        None => LinkRelation::Unmentioned,
     };
-    link(source, says, card, relation)
+    new_comparison(source, says, card, relation)
 }
 
 /// Looks for a URL among the card's own URL and all of its texts. Absence is not a contradiction.
-fn mentioned(source: &str, says: &str, card: &Card, url: Option<&str>) -> Link {
+fn compare_url(source: &str, says: &str, card: &AgentCard, url: Option<&str>) -> LinkComparison {
     let mut open = vec![card.document()];
     let mut found = url.is_some_and(|url| uri::are_equivalent(url, says));
     // The loop visits each value of the document once; the parser bounds its size.
@@ -121,16 +126,16 @@ fn mentioned(source: &str, says: &str, card: &Card, url: Option<&str>) -> Link {
         open.extend(value.as_array().into_iter().flatten());
         open.extend(value.as_object().into_iter().flat_map(serde_json::Map::values));
     }
-    let relation = if found { Relation::Agrees } else { Relation::Unmentioned };
-    link(source, says, found.then_some(says), relation)
+    let relation = if found { LinkRelation::Agrees } else { LinkRelation::Unmentioned };
+    new_comparison(source, says, found.then_some(says), relation)
 }
 
-fn unread(source: &str, cause: &str) -> Link {
-    link(source, cause, None, Relation::Unread)
+fn unread_link(source: &str, cause: &str) -> LinkComparison {
+    new_comparison(source, cause, None, LinkRelation::Unread)
 }
 
-fn link(source: &str, says: &str, card: Option<&str>, relation: Relation) -> Link {
-    Link { source: excerpt(source), says: excerpt(says), card: card.map(excerpt), relation }
+fn new_comparison(source: &str, says: &str, card: Option<&str>, relation: LinkRelation) -> LinkComparison {
+    LinkComparison { source: excerpt(source), says: excerpt(says), card: card.map(excerpt), relation }
 }
 
 #[cfg(test)]
@@ -138,19 +143,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sample::good;
+    use crate::sample::good_card;
 
     const URL: &str = "https://cards.example/a.json";
 
-    fn checked(links_of: &Links) -> Vec<(String, Relation)> {
-        let card = Card::parse(good().to_string().as_bytes()).expect("a card");
+    fn checked(links_of: &ExternalLinks) -> Vec<(String, LinkRelation)> {
+        let card = AgentCard::parse(good_card().to_string().as_bytes()).expect("a card");
         let name = EnsName::parse("summarizeagent.eth").expect("a name");
-        links(links_of, &name, &card, Some(URL)).into_iter().map(|link| (link.source, link.relation)).collect()
+        compare_links(links_of, &name, &card, Some(URL)).into_iter().map(|link| (link.source, link.relation)).collect()
     }
 
-    fn given(records: &[(&str, &str)], file: serde_json::Value, registration: Record) -> Links {
-        let text = |(key, text): &(&str, &str)| ((*key).to_owned(), Record::Text((*text).to_owned()));
-        Links {
+    fn given(records: &[(&str, &str)], file: serde_json::Value, registration: TextRecord) -> ExternalLinks {
+        let text = |(key, text): &(&str, &str)| ((*key).to_owned(), TextRecord::Text((*text).to_owned()));
+        ExternalLinks {
             records: Ok(records.iter().map(text).collect()),
             file: Ok(file.to_string().into()),
             registrations: Ok(vec![("agent-registration[0x][1]".to_owned(), registration)]),
@@ -166,17 +171,17 @@ mod tests {
                 ("agent-endpoint[card]", URL),
             ],
             file("Summarize Agent", "SummarizeAgent.eth"),
-            Record::Text("1".to_owned()),
+            TextRecord::Text("1".to_owned()),
         );
-        assert!(checked(&agree).iter().all(|(_, relation)| *relation == Relation::Agrees), "{:?}", checked(&agree));
+        assert!(checked(&agree).iter().all(|(_, relation)| *relation == LinkRelation::Agrees), "{:?}", checked(&agree));
         assert_eq!(checked(&agree).len(), 6);
         let differ = given(
             &[("agent-context", "x402://other.eth/summarize/v1"), ("agent-endpoint[card]", "https://other.example/")],
             file("Another", "other.eth"),
-            Record::Absent,
+            TextRecord::Absent,
         );
         assert!(
-            checked(&differ).iter().all(|(_, relation)| *relation == Relation::Contradicts),
+            checked(&differ).iter().all(|(_, relation)| *relation == LinkRelation::Contradicts),
             "{:?}",
             checked(&differ)
         );
@@ -186,11 +191,12 @@ mod tests {
     #[test]
     fn what_could_not_be_read_says_nothing() {
         let failed = || Err("no answer in time".to_owned());
-        let none = Links { records: failed(), file: Err("404".to_owned()), registrations: failed() };
-        assert!(checked(&none).iter().all(|(_, relation)| *relation == Relation::Unread));
+        let none = ExternalLinks { records: failed(), file: Err("404".to_owned()), registrations: failed() };
+        assert!(checked(&none).iter().all(|(_, relation)| *relation == LinkRelation::Unread));
         assert_eq!(checked(&none).len(), 3);
-        let other = given(&[("agent-endpoint[mcp]", "https://mcp.example/")], json!([]), Record::NotUtf8(vec![255]));
+        let other =
+            given(&[("agent-endpoint[mcp]", "https://mcp.example/")], json!([]), TextRecord::NotUtf8(vec![255]));
         let relations: Vec<_> = checked(&other).into_iter().map(|(_, relation)| relation).collect();
-        assert_eq!(relations, [Relation::Unmentioned, Relation::Unread, Relation::Unread]);
+        assert_eq!(relations, [LinkRelation::Unmentioned, LinkRelation::Unread, LinkRelation::Unread]);
     }
 }

@@ -17,96 +17,106 @@
 //! checksum record is compared with the pinned digest: if the fetched bytes differ from the pinned ones, they are the
 //! defect.
 
-use super::{Findings, verbs};
-use crate::card::Card;
-use crate::evidence::{SchemaAnswers, SchemaEvidence, SchemaFault};
-use crate::manifest::{Manifest, SchemaEntry, Side, Verb};
-use crate::profile::Profile;
+use super::{ReasonCollector, verbs};
+use crate::card::AgentCard;
+use crate::evidence::{SchemaEvidence, SchemaFetchError, SchemaResponses};
+use crate::manifest::{BoundSchemaEntry, ManifestVerb, SchemaManifest, SchemaSide};
+use crate::profile::ConformanceProfile;
 use crate::schema::served::ServedSchema;
 use crate::schema::strict::StrictModeFaults;
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::recordable::Recordable;
-use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::recordable::RecordableCause;
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
 use clresolve_core::text::excerpt;
 use clresolve_core::uri;
 
 /// All findings on the bound schemas and their text records. A card whose class or primary verb is unknown to the
 /// manifests binds no schema; [`super::verbs`] reports that.
-pub fn schemas(card: &Card, evidence: &SchemaEvidence, records: &RecordSet, profile: &Profile) -> Vec<Reason> {
-    bound(card, KnownBytes::Fetched(evidence), records, profile)
+pub fn check_schemas(
+    card: &AgentCard,
+    evidence: &SchemaEvidence,
+    records: &RecordSet,
+    profile: &ConformanceProfile,
+) -> Vec<Reason> {
+    check_bound_schemas(card, SchemaBytesSource::Fetched(evidence), records, profile)
 }
 
 /// The state of the bound schemas' bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum KnownBytes<'e> {
+pub(super) enum SchemaBytesSource<'e> {
     Fetched(&'e SchemaEvidence),
     /// Assumed to be the bytes that the manifest pins.
     AsPinned,
 }
 
-impl<'e> KnownBytes<'e> {
-    fn fetched(self, side: Side) -> Option<&'e SchemaAnswers> {
+impl<'e> SchemaBytesSource<'e> {
+    fn fetched_responses(self, side: SchemaSide) -> Option<&'e SchemaResponses> {
         match (self, side) {
-            (Self::Fetched(evidence), Side::Request) => Some(&evidence.request),
-            (Self::Fetched(evidence), Side::Receipt) => Some(&evidence.receipt),
+            (Self::Fetched(evidence), SchemaSide::Request) => Some(&evidence.request),
+            (Self::Fetched(evidence), SchemaSide::Receipt) => Some(&evidence.receipt),
             (Self::AsPinned, _) => None,
         }
     }
 }
 
-pub(super) fn bound(card: &Card, schemas: KnownBytes<'_>, records: &RecordSet, profile: &Profile) -> Vec<Reason> {
-    let mut found = Findings::default();
+pub(super) fn check_bound_schemas(
+    card: &AgentCard,
+    schemas: SchemaBytesSource<'_>,
+    records: &RecordSet,
+    profile: &ConformanceProfile,
+) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
     let layer = card.class().and_then(|class| profile.layer(class));
     if let Some(manifest) = layer.map(|layer| layer.manifest())
         && let Some(verb) = card.primary_verb().and_then(|verb| manifest.verb(verb))
     {
         let mut all_pinned = true;
-        for side in Side::ALL {
-            let Some(pinned) = Pinned::of(verb.schema(side)) else {
+        for side in SchemaSide::ALL {
+            let Some(pinned) = PinnedSchemaEntry::from_entry(verb.schema(side)) else {
                 all_pinned = false;
-                found.add(Reason::new(Code::SchemaUnpinned).at(side.schema_pointer()));
+                found.add(Reason::new(ReasonCode::SchemaUnpinned).at_place(side.schema_pointer()));
                 continue;
             };
-            if let Some(fetched) = schemas.fetched(side) {
-                bytes(side, fetched, pinned, profile, &mut found);
+            if let Some(fetched) = schemas.fetched_responses(side) {
+                check_bytes(side, fetched, pinned, profile, &mut found);
             }
             if let Some(location) = card.schema_mirror(side).filter(|location| !verbs::is_https(location)) {
-                let reason = Reason::new(Code::SchemaMirrorUnreachable).expected("an https URL");
-                found.add_once(reason.observed(excerpt(location)).at(side.mirror_pointer()));
+                let reason = Reason::new(ReasonCode::SchemaMirrorUnreachable).expected("an https URL");
+                found.add_once(reason.observed(excerpt(location)).at_place(side.mirror_pointer()));
             }
-            checksums(side, pinned, records, &mut found);
+            check_checksums(side, pinned, records, &mut found);
         }
         if all_pinned {
-            binding(verb, manifest, records, &mut found);
+            check_binding_records(verb, manifest, records, &mut found);
         }
     }
-    found.weighed(profile)
+    found.with_effects(profile)
 }
 
 /// Returns the bytes of one bound schema if they have the digest that the manifest pins.
 ///
 /// # Errors
 /// The reasons why the bytes are not proven, with the codes of depth `schemas`.
-pub fn proven(
-    side: Side,
-    fetched: &SchemaAnswers,
-    entry: &SchemaEntry,
-    profile: &Profile,
+pub fn proven_schema(
+    side: SchemaSide,
+    fetched: &SchemaResponses,
+    entry: &BoundSchemaEntry,
+    profile: &ConformanceProfile,
 ) -> Result<ServedSchema, Vec<Reason>> {
-    let mut found = Findings::default();
-    let Some(pinned) = Pinned::of(entry) else {
-        return Err(vec![Reason::new(Code::SchemaUnpinned).at(side.schema_pointer())]);
+    let mut found = ReasonCollector::default();
+    let Some(pinned) = PinnedSchemaEntry::from_entry(entry) else {
+        return Err(vec![Reason::new(ReasonCode::SchemaUnpinned).at_place(side.schema_pointer())]);
     };
-    bytes(side, fetched, pinned, profile, &mut found);
+    check_bytes(side, fetched, pinned, profile, &mut found);
     let mut against: Vec<_> =
-        found.weighed(profile).into_iter().filter(|reason| reason.effect != Effect::Warn).collect();
+        found.with_effects(profile).into_iter().filter(|reason| reason.effect != ReasonEffect::Warn).collect();
     let is_believed = clresolve_core::mutant!("schemas-of-anybody");
-    match fetched.served().find(|served| served.digest() == pinned.sha256 || is_believed) {
+    match fetched.served_documents().find(|served| served.digest() == pinned.sha256 || is_believed) {
         Some(served) if against.is_empty() || is_believed => Ok(served.clone()),
         _ => {
             if against.is_empty() {
-                against.push(Reason::new(Code::SchemaUnavailable).at(side.schema_pointer()));
+                against.push(Reason::new(ReasonCode::SchemaUnavailable).at_place(side.schema_pointer()));
             }
             Err(against)
         }
@@ -115,44 +125,55 @@ pub fn proven(
 
 /// All findings on one schema as its layer publishes it: its bytes at the canonical location and at one mirror, and
 /// the publisher's checksum list. A good mirror does not replace a canonical location that serves nothing.
-pub fn published(side: Side, fetched: &SchemaAnswers, entry: &SchemaEntry, profile: &Profile) -> Vec<Reason> {
-    let mut found = Findings::default();
-    let Some(pinned) = Pinned::of(entry) else {
-        return vec![Reason::new(Code::SchemaUnpinned).at(side.schema_pointer())];
+pub fn check_published_schema(
+    side: SchemaSide,
+    fetched: &SchemaResponses,
+    entry: &BoundSchemaEntry,
+    profile: &ConformanceProfile,
+) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
+    let Some(pinned) = PinnedSchemaEntry::from_entry(entry) else {
+        return vec![Reason::new(ReasonCode::SchemaUnpinned).at_place(side.schema_pointer())];
     };
-    bytes(side, fetched, pinned, profile, &mut found);
+    check_bytes(side, fetched, pinned, profile, &mut found);
     if let Err(fault) = &fetched.canonical {
-        found.add_once(unavailable(side, fault));
+        found.add_once(unavailable_reason(side, fault));
     }
     if let Some(listed) = entry.published_crlf_sha256 {
-        let note = Reason::new(Code::ChecksumLineEndings).expected(listed.to_string());
-        found.add(note.observed(pinned.sha256.to_string()).at(CHECKSUM_LIST));
+        let note = Reason::new(ReasonCode::ChecksumLineEndings).expected(listed.to_string());
+        found.add(note.observed(pinned.sha256.to_string()).at_place(CHECKSUM_LIST));
     }
-    found.weighed(profile)
+    found.with_effects(profile)
 }
 
 /// The location of findings on the publisher's checksum list.
 const CHECKSUM_LIST: &str = "checksums.txt";
 
 #[derive(Clone, Copy)]
-struct Pinned<'m> {
-    entry: &'m SchemaEntry,
+struct PinnedSchemaEntry<'m> {
+    entry: &'m BoundSchemaEntry,
     sha256: Digest,
 }
 
-impl<'m> Pinned<'m> {
-    fn of(entry: &'m SchemaEntry) -> Option<Self> {
+impl<'m> PinnedSchemaEntry<'m> {
+    fn from_entry(entry: &'m BoundSchemaEntry) -> Option<Self> {
         entry.sha256.map(|sha256| Self { entry, sha256 })
     }
 }
 
 /// Checks one bound schema's bytes from its canonical location and its mirror.
-fn bytes(side: Side, bound: &SchemaAnswers, pinned: Pinned<'_>, profile: &Profile, found: &mut Findings) {
-    let SchemaAnswers { canonical, mirror } = bound;
+fn check_bytes(
+    side: SchemaSide,
+    bound: &SchemaResponses,
+    pinned: PinnedSchemaEntry<'_>,
+    profile: &ConformanceProfile,
+    found: &mut ReasonCollector,
+) {
+    let SchemaResponses { canonical, mirror } = bound;
     match canonical {
-        Ok(served) => held(served, pinned, side.schema_pointer(), found),
+        Ok(served) => compare_with_pin(served, pinned, side.schema_pointer(), found),
         Err(cause) if !matches!(mirror, Some(Ok(mirror)) if mirror.digest() == pinned.sha256) => {
-            found.add(unavailable(side, cause));
+            found.add(unavailable_reason(side, cause));
         }
         Err(_) => {}
     }
@@ -160,86 +181,94 @@ fn bytes(side: Side, bound: &SchemaAnswers, pinned: Pinned<'_>, profile: &Profil
         None => {}
         Some(Err(cause)) => {
             found.add(
-                Reason::new(Code::SchemaMirrorUnreachable)
+                Reason::new(ReasonCode::SchemaMirrorUnreachable)
                     .observed(excerpt(&cause.to_string()))
-                    .at(side.mirror_pointer()),
+                    .at_place(side.mirror_pointer()),
             );
         }
-        Some(Ok(mirror)) => mirrored(mirror, canonical.as_ref().ok(), pinned, side.mirror_pointer(), found),
+        Some(Ok(mirror)) => check_mirror(mirror, canonical.as_ref().ok(), pinned, side.mirror_pointer(), found),
     }
-    if let Some(Ok(document)) = bound.served().next().map(ServedSchema::document) {
-        strict(&document.strict_mode, side.schema_pointer(), profile, found);
+    if let Some(Ok(document)) = bound.served_documents().next().map(ServedSchema::parsed_schema) {
+        check_strictness(&document.strict_mode, side.schema_pointer(), profile, found);
     }
 }
 
 /// The canonical location served nothing.
-fn unavailable(side: Side, fault: &Recordable<SchemaFault>) -> Reason {
-    Reason::new(Code::SchemaUnavailable).observed(excerpt(&fault.to_string())).at(side.schema_pointer())
+fn unavailable_reason(side: SchemaSide, fault: &RecordableCause<SchemaFetchError>) -> Reason {
+    Reason::new(ReasonCode::SchemaUnavailable).observed(excerpt(&fault.to_string())).at_place(side.schema_pointer())
 }
 
 /// PC-2, PC-5, PC-9: compares the bytes of a canonical location with the manifest.
-fn held(served: &ServedSchema, pinned: Pinned<'_>, place: &str, found: &mut Findings) {
+fn compare_with_pin(served: &ServedSchema, pinned: PinnedSchemaEntry<'_>, place: &str, found: &mut ReasonCollector) {
     let id = &pinned.entry.id;
     let same = served.digest() == pinned.sha256;
-    let differs =
-        |code| Reason::new(code).expected(pinned.sha256.to_string()).observed(served.digest().to_string()).at(place);
-    if !same && is_but_for_line_ends(served, pinned) {
-        found.add(differs(Code::SchemaChecksumMismatch).requirement("PC-5"));
-        found.add(differs(Code::ChecksumLineEndings));
+    let differs = |code| {
+        Reason::new(code).expected(pinned.sha256.to_string()).observed(served.digest().to_string()).at_place(place)
+    };
+    if !same && differs_only_in_line_ends(served, pinned) {
+        found.add(differs(ReasonCode::SchemaChecksumMismatch).requirement("PC-5"));
+        found.add(differs(ReasonCode::ChecksumLineEndings));
         return;
     }
-    match served.document() {
+    match served.parsed_schema() {
         Ok(document) if document.id.as_ref() != Some(id) => {
             let observed = document.id.as_deref().map_or_else(|| "no $id".to_owned(), excerpt);
-            found.add(Reason::new(Code::SchemaIdMismatch).expected(id.as_str()).observed(observed).at(place));
+            found.add(
+                Reason::new(ReasonCode::SchemaIdMismatch).expected(id.as_str()).observed(observed).at_place(place),
+            );
         }
         _ if same => {}
-        _ => found.add(differs(Code::PublishedVersionMutated)),
+        _ => found.add(differs(ReasonCode::PublishedVersionMutated)),
     }
 }
 
 /// Whether these are the pinned bytes with CRLF line ends.
-fn is_but_for_line_ends(served: &ServedSchema, pinned: Pinned<'_>) -> bool {
-    served.unix_digest() == Some(pinned.sha256)
+fn differs_only_in_line_ends(served: &ServedSchema, pinned: PinnedSchemaEntry<'_>) -> bool {
+    served.lf_digest() == Some(pinned.sha256)
 }
 
 /// CL-17: the mirror serves the pinned bytes, the bytes of the canonical location, or the same JSON value.
-fn mirrored(
+fn check_mirror(
     mirror: &ServedSchema,
     canonical: Option<&ServedSchema>,
-    pinned: Pinned<'_>,
+    pinned: PinnedSchemaEntry<'_>,
     place: &str,
-    found: &mut Findings,
+    found: &mut ReasonCollector,
 ) {
     let same = |canonical: &ServedSchema| {
-        let value = |served: &ServedSchema| served.document().map(|document| document.value).ok();
+        let value = |served: &ServedSchema| served.parsed_schema().map(|document| document.value).ok();
         mirror.digest() == canonical.digest() || value(mirror).is_some() && value(mirror) == value(canonical)
     };
-    if mirror.digest() == pinned.sha256 || is_but_for_line_ends(mirror, pinned) || canonical.is_some_and(same) {
+    if mirror.digest() == pinned.sha256 || differs_only_in_line_ends(mirror, pinned) || canonical.is_some_and(same) {
         return;
     }
     let expected = canonical.map_or(pinned.sha256, ServedSchema::digest);
     found.add(
-        Reason::new(Code::SchemaMirrorMismatch)
+        Reason::new(ReasonCode::SchemaMirrorMismatch)
             .expected(expected.to_string())
             .observed(mirror.digest().to_string())
-            .at(place),
+            .at_place(place),
     );
 }
 
 /// CL-2. A third party's schema is never compiled here.
-fn strict(strict_mode: &StrictModeFaults, place: &str, profile: &Profile, found: &mut Findings) {
+fn check_strictness(
+    strict_mode: &StrictModeFaults,
+    place: &str,
+    profile: &ConformanceProfile,
+    found: &mut ReasonCollector,
+) {
     let at_hand = |uri: &str| profile.manifests().any(|manifest| manifest.schema_ids().any(|id| id == uri));
     if let Some(fault) = strict_mode.faults(at_hand).next() {
-        found.add(Reason::new(Code::SchemaNotStrict).observed(excerpt(&fault.to_string())).at(place));
+        found.add(Reason::new(ReasonCode::SchemaNotStrict).observed(excerpt(&fault.to_string())).at_place(place));
     }
 }
 
 /// PC-4: both spellings of the checksum record, if set.
-fn checksums(side: Side, pinned: Pinned<'_>, records: &RecordSet, found: &mut Findings) {
+fn check_checksums(side: SchemaSide, pinned: PinnedSchemaEntry<'_>, records: &RecordSet, found: &mut ReasonCollector) {
     let keys = match side {
-        Side::Request => [Key::ChecksumRequest, Key::ChecksumSchemaRequest],
-        Side::Receipt => [Key::ChecksumReceipt, Key::ChecksumSchemaReceipt],
+        SchemaSide::Request => [RecordKey::ChecksumRequest, RecordKey::ChecksumSchemaRequest],
+        SchemaSide::Receipt => [RecordKey::ChecksumReceipt, RecordKey::ChecksumSchemaReceipt],
     };
     for key in keys {
         let Some(text) = records.text(key) else {
@@ -250,46 +279,60 @@ fn checksums(side: Side, pinned: Pinned<'_>, records: &RecordSet, found: &mut Fi
             continue;
         }
         let reason =
-            |code| Reason::new(code).expected(pinned.sha256.to_string()).observed(excerpt(text)).at(key.as_str());
-        found.add(reason(Code::SchemaChecksumMismatch));
+            |code| Reason::new(code).expected(pinned.sha256.to_string()).observed(excerpt(text)).at_place(key.as_str());
+        found.add(reason(ReasonCode::SchemaChecksumMismatch));
         if digest.is_some() && digest == pinned.entry.published_crlf_sha256 {
-            found.add(reason(Code::ChecksumLineEndings));
+            found.add(reason(ReasonCode::ChecksumLineEndings));
         }
     }
 }
 
 /// The records of the schema binding. They belong to the name of a schema layer; an agent's name needs none of them.
-const BINDING: [Key; 6] =
-    [Key::Verb, Key::Version, Key::SchemaRequest, Key::SchemaReceipt, Key::CidSchemas, Key::SchemasMirrorIpfs];
+const BINDING: [RecordKey; 6] = [
+    RecordKey::Verb,
+    RecordKey::Version,
+    RecordKey::SchemaRequest,
+    RecordKey::SchemaReceipt,
+    RecordKey::CidSchemas,
+    RecordKey::SchemasMirrorIpfs,
+];
 
 /// CL-11, PC-3: the records of the schema binding, if any is set. The step `records` reports values that are not
 /// UTF-8.
-fn binding(verb: &Verb, manifest: &Manifest, records: &RecordSet, found: &mut Findings) {
-    if BINDING.iter().all(|key| matches!(records.get(*key), Record::Absent)) {
+fn check_binding_records(
+    verb: &ManifestVerb,
+    manifest: &SchemaManifest,
+    records: &RecordSet,
+    found: &mut ReasonCollector,
+) {
+    if BINDING.iter().all(|key| matches!(records.get(*key), TextRecord::Absent)) {
         return;
     }
-    let request = verb.schema(Side::Request);
-    let receipt = verb.schema(Side::Receipt);
-    let mut hold = |key: Key, code: Code, expected: &str, fits: &dyn Fn(&str) -> bool| match records.get(key) {
-        Record::Absent => found.add(Reason::new(Code::SchemaTxtMissing).expected(excerpt(expected)).at(key.as_str())),
-        Record::Text(text) if !fits(text) => {
-            found.add(Reason::new(code).expected(excerpt(expected)).observed(excerpt(text)).at(key.as_str()));
-        }
-        Record::Text(_) | Record::NotUtf8(_) => {}
-    };
-    let other = Code::SchemaTxtMismatch;
-    hold(Key::Verb, Code::PrimaryVerbMismatch, &verb.name, &|text| text == verb.name);
-    hold(Key::Version, other, manifest.version(), &|text| text == manifest.version());
-    hold(Key::SchemaRequest, other, &request.canonical, &|text| is_location_of(text, request));
-    hold(Key::SchemaReceipt, other, &receipt.canonical, &|text| is_location_of(text, receipt));
+    let request = verb.schema(SchemaSide::Request);
+    let receipt = verb.schema(SchemaSide::Receipt);
+    let mut hold =
+        |key: RecordKey, code: ReasonCode, expected: &str, fits: &dyn Fn(&str) -> bool| match records.get(key) {
+            TextRecord::Absent => {
+                found.add(Reason::new(ReasonCode::SchemaTxtMissing).expected(excerpt(expected)).at_place(key.as_str()))
+            }
+            TextRecord::Text(text) if !fits(text) => {
+                found.add(Reason::new(code).expected(excerpt(expected)).observed(excerpt(text)).at_place(key.as_str()));
+            }
+            TextRecord::Text(_) | TextRecord::NotUtf8(_) => {}
+        };
+    let other = ReasonCode::SchemaTxtMismatch;
+    hold(RecordKey::Verb, ReasonCode::PrimaryVerbMismatch, &verb.name, &|text| text == verb.name);
+    hold(RecordKey::Version, other, manifest.version(), &|text| text == manifest.version());
+    hold(RecordKey::SchemaRequest, other, &request.canonical, &|text| is_location_of(text, request));
+    hold(RecordKey::SchemaReceipt, other, &receipt.canonical, &|text| is_location_of(text, receipt));
     if let Some(cid) = manifest.directory_cid() {
-        hold(Key::CidSchemas, other, cid, &|text| verbs::same_cid(text, cid));
-        hold(Key::SchemasMirrorIpfs, other, &format!("ipfs://{cid}"), &|text| is_release(text, cid, manifest));
+        hold(RecordKey::CidSchemas, other, cid, &|text| verbs::same_cid(text, cid));
+        hold(RecordKey::SchemasMirrorIpfs, other, &format!("ipfs://{cid}"), &|text| is_release(text, cid, manifest));
     }
 }
 
 /// Whether `text` is one of the manifest's locations of the schema; published records contain its `$id`.
-fn is_location_of(text: &str, entry: &SchemaEntry) -> bool {
+fn is_location_of(text: &str, entry: &BoundSchemaEntry) -> bool {
     let known = [&entry.canonical, &entry.id].into_iter().chain(&entry.mirrors);
     let mut known = known.map(String::as_str);
     known.any(|known| {
@@ -300,7 +343,7 @@ fn is_location_of(text: &str, entry: &SchemaEntry) -> bool {
 }
 
 /// `ipfs://CID` or a gateway's URL of it: the directory of the release, or the class's directory in it.
-fn is_release(text: &str, cid: &str, manifest: &Manifest) -> bool {
+fn is_release(text: &str, cid: &str, manifest: &SchemaManifest) -> bool {
     verbs::ipfs_root(text).is_some_and(|(root, path)| {
         let path = path.trim_end_matches('/');
         verbs::same_cid(root, cid) && (path.is_empty() || path == manifest.class())
@@ -313,16 +356,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::evidence::SchemaAnswer;
-    use crate::profile::{DEFAULT, Profiles};
-    use crate::sample::{codes, good};
-    use clresolve_core::fetch::{Cause, FetchError};
+    use crate::evidence::SchemaResponse;
+    use crate::profile::{ConformanceProfiles, DEFAULT};
+    use crate::sample::{codes, good_card};
+    use clresolve_core::fetch::{FetchError, SourceUnavailableError};
 
     /// A network whose schemas of `summarize` are two short texts, pinned by a manifest of its own.
     struct World {
-        profiles: Profiles,
+        profiles: ConformanceProfiles,
         evidence: SchemaEvidence,
-        records: Vec<(Key, Record)>,
+        records: Vec<(RecordKey, TextRecord)>,
     }
 
     const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
@@ -354,59 +397,59 @@ mod tests {
             let verbs = manifest["verbs"].as_array_mut().expect("a list");
             let verb = verbs.iter_mut().find(|verb| verb["name"] == "summarize").expect("a known verb");
             for side in ["request", "receipt"] {
-                verb[side]["sha256"] = json!(Digest::of(&schema(side)));
-                verb[side]["published_crlf_sha256"] = json!(Digest::of(&crlf(&schema(side))));
+                verb[side]["sha256"] = json!(Digest::compute(&schema(side)));
+                verb[side]["published_crlf_sha256"] = json!(Digest::compute(&crlf(&schema(side))));
             }
             let manifest = manifest.to_string();
-            let mut profiles = Profiles::builtin();
+            let mut profiles = ConformanceProfiles::builtin();
             profiles.replace_manifest(manifest.as_bytes()).expect("a manifest");
-            let bound = |side| SchemaAnswers { canonical: Ok(served(side)), mirror: Some(Ok(served(side))) };
-            let set = |key, text: &str| (key, Record::Text(text.to_owned()));
+            let bound = |side| SchemaResponses { canonical: Ok(served(side)), mirror: Some(Ok(served(side))) };
+            let set = |key, text: &str| (key, TextRecord::Text(text.to_owned()));
             let records = vec![
-                set(Key::Verb, "summarize"),
-                set(Key::Version, "1.0.0"),
-                set(Key::SchemaRequest, &id("request")),
-                set(Key::SchemaReceipt, &id("receipt")),
-                set(Key::CidSchemas, CID),
-                set(Key::SchemasMirrorIpfs, &format!("ipfs://{CID}")),
-                set(Key::ChecksumSchemaRequest, &Digest::of(&schema("request")).to_string()),
+                set(RecordKey::Verb, "summarize"),
+                set(RecordKey::Version, "1.0.0"),
+                set(RecordKey::SchemaRequest, &id("request")),
+                set(RecordKey::SchemaReceipt, &id("receipt")),
+                set(RecordKey::CidSchemas, CID),
+                set(RecordKey::SchemasMirrorIpfs, &format!("ipfs://{CID}")),
+                set(RecordKey::ChecksumSchemaRequest, &Digest::compute(&schema("request")).to_string()),
             ];
             let evidence = SchemaEvidence { request: bound("request"), receipt: bound("receipt") };
             Self { profiles, evidence, records }
         }
 
         fn reasons(&self) -> Vec<Reason> {
-            let card = Card::parse(good().to_string().as_bytes()).expect("strict JSON");
+            let card = AgentCard::parse(good_card().to_string().as_bytes()).expect("strict JSON");
             let records = self.records.iter().cloned().collect();
             let profile = self.profiles.get(DEFAULT).expect("built in");
-            schemas(&card, &self.evidence, &records, &profile)
+            check_schemas(&card, &self.evidence, &records, &profile)
         }
 
         fn codes(&self) -> Vec<&'static str> {
             codes(&self.reasons())
         }
 
-        fn set(mut self, key: Key, text: &str) -> Self {
+        fn set(mut self, key: RecordKey, text: &str) -> Self {
             self.records.retain(|(known, _)| *known != key);
-            self.records.push((key, Record::Text(text.to_owned())));
+            self.records.push((key, TextRecord::Text(text.to_owned())));
             self
         }
     }
 
-    fn with_canonical(canonical: SchemaAnswer<Bytes>) -> Vec<&'static str> {
+    fn with_canonical(canonical: SchemaResponse<Bytes>) -> Vec<&'static str> {
         let mut world = World::good();
         world.evidence.request.canonical = canonical.map(ServedSchema::read);
         world.codes()
     }
 
-    fn with_mirror(mirror: Option<SchemaAnswer<Bytes>>) -> Vec<&'static str> {
+    fn with_mirror(mirror: Option<SchemaResponse<Bytes>>) -> Vec<&'static str> {
         let mut world = World::good();
         world.evidence.request.mirror = mirror.map(|mirror| mirror.map(ServedSchema::read));
         world.codes()
     }
 
-    fn down() -> Recordable<SchemaFault> {
-        SchemaFault::from(FetchError::from(Cause::Connect)).into()
+    fn down() -> RecordableCause<SchemaFetchError> {
+        SchemaFetchError::from(FetchError::from(SourceUnavailableError::Connect)).into()
     }
 
     fn bytes_of(document: &Value) -> Bytes {
@@ -439,7 +482,7 @@ mod tests {
         assert_eq!(with_mirror(Some(Err(down()))), ["schema-mirror-unreachable"]);
         assert_eq!(with_mirror(None), NONE);
         let mut world = World::good();
-        world.evidence.request = SchemaAnswers { canonical: Err(down()), mirror: None };
+        world.evidence.request = SchemaResponses { canonical: Err(down()), mirror: None };
         assert_eq!(world.codes(), ["schema-unavailable"]);
         world.evidence.request.mirror = Some(Err(down()));
         assert_eq!(world.codes(), ["schema-mirror-unreachable", "schema-unavailable"]);
@@ -452,9 +495,10 @@ mod tests {
         let world = World::good();
         let profile = world.profiles.get(DEFAULT).expect("built in");
         let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
-        let published = |canonical: SchemaAnswer, mirror: Option<SchemaAnswer>| {
-            let mut reasons = published(Side::Request, &SchemaAnswers { canonical, mirror }, entry, &profile);
-            reasons.retain(|reason| reason.code != Code::ChecksumLineEndings);
+        let published = |canonical: SchemaResponse, mirror: Option<SchemaResponse>| {
+            let mut reasons =
+                check_published_schema(SchemaSide::Request, &SchemaResponses { canonical, mirror }, entry, &profile);
+            reasons.retain(|reason| reason.code != ReasonCode::ChecksumLineEndings);
             codes(&reasons)
         };
         let good = || Some(Ok(served("request")));
@@ -470,10 +514,10 @@ mod tests {
         let world = World::good();
         let profile = world.profiles.get(DEFAULT).expect("built in");
         let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
-        let proven = |canonical: SchemaAnswer<Bytes>, mirror: Option<SchemaAnswer<Bytes>>| {
-            let read = |answer: SchemaAnswer<Bytes>| answer.map(ServedSchema::read);
-            let fetched = SchemaAnswers { canonical: read(canonical), mirror: mirror.map(read) };
-            let proven = proven(Side::Request, &fetched, entry, &profile);
+        let proven = |canonical: SchemaResponse<Bytes>, mirror: Option<SchemaResponse<Bytes>>| {
+            let read = |answer: SchemaResponse<Bytes>| answer.map(ServedSchema::read);
+            let fetched = SchemaResponses { canonical: read(canonical), mirror: mirror.map(read) };
+            let proven = proven_schema(SchemaSide::Request, &fetched, entry, &profile);
             proven.map(|served| served.bytes().clone()).map_err(|reasons| codes(&reasons))
         };
         assert_eq!(proven(Ok(schema("request")), None), Ok(schema("request")));
@@ -482,9 +526,10 @@ mod tests {
         assert_eq!(proven(Ok("<html>".into()), Some(Ok(schema("request")))), Err(vec!["published-version-mutated"]));
         let crlf = proven(Ok(crlf(&schema("request"))), None).expect_err("other bytes");
         assert!(crlf.contains(&"schema-checksum-mismatch"), "{crlf:?}");
-        let unpinned = SchemaEntry { sha256: None, ..entry.clone() };
-        let fetched = SchemaAnswers { canonical: Ok(served("request")), mirror: None };
-        let reasons = super::proven(Side::Request, &fetched, &unpinned, &profile).expect_err("nothing is pinned");
+        let unpinned = BoundSchemaEntry { sha256: None, ..entry.clone() };
+        let fetched = SchemaResponses { canonical: Ok(served("request")), mirror: None };
+        let reasons =
+            super::proven_schema(SchemaSide::Request, &fetched, &unpinned, &profile).expect_err("nothing is pinned");
         assert_eq!(codes(&reasons), ["schema-unpinned"]);
     }
 
@@ -503,10 +548,10 @@ mod tests {
             world.records.retain(|(known, _)| *known != key);
             let reasons = world.reasons();
             assert_eq!(codes(&reasons), ["schema-txt-missing"], "{key}");
-            assert_eq!((reasons.len(), reasons[0].effect), (1, Effect::Warn), "{key}");
+            assert_eq!((reasons.len(), reasons[0].effect), (1, ReasonEffect::Warn), "{key}");
             assert_eq!(reasons[0].place.as_deref(), Some(key.as_str()));
-            world.records.retain(|(known, _)| !BINDING.contains(known) || *known == Key::Version);
-            world.records.push((Key::Verb, Record::NotUtf8(vec![255])));
+            world.records.retain(|(known, _)| !BINDING.contains(known) || *known == RecordKey::Version);
+            world.records.push((RecordKey::Verb, TextRecord::NotUtf8(vec![255])));
             assert_eq!(world.codes(), ["schema-txt-missing"], "one that cannot be read is set");
             world.records.retain(|(known, _)| !BINDING.contains(known));
             assert_eq!(world.codes(), NONE);
@@ -516,21 +561,31 @@ mod tests {
     #[test]
     fn records_of_the_binding_equal_the_manifest() {
         for (key, text, code) in [
-            (Key::Verb, "clean", "primary-verb-mismatch"),
-            (Key::Version, "1.1.0", "schema-txt-mismatch"),
-            (Key::SchemaRequest, &id("receipt"), "schema-txt-mismatch"),
-            (Key::SchemaReceipt, &format!("{} ", id("receipt")), "schema-txt-mismatch"),
-            (Key::CidSchemas, "bafybeigypvbe4bd2skluhkdbetltfvrfm3urfiz5lshsfa57kz6pafw6le", "schema-txt-mismatch"),
-            (Key::SchemasMirrorIpfs, "https://commandlayer.org/schemas", "schema-txt-mismatch"),
-            (Key::ChecksumRequest, "no digest", "schema-checksum-mismatch"),
-            (Key::ChecksumReceipt, &Digest::of(b"x").to_string(), "schema-checksum-mismatch"),
+            (RecordKey::Verb, "clean", "primary-verb-mismatch"),
+            (RecordKey::Version, "1.1.0", "schema-txt-mismatch"),
+            (RecordKey::SchemaRequest, &id("receipt"), "schema-txt-mismatch"),
+            (RecordKey::SchemaReceipt, &format!("{} ", id("receipt")), "schema-txt-mismatch"),
+            (
+                RecordKey::CidSchemas,
+                "bafybeigypvbe4bd2skluhkdbetltfvrfm3urfiz5lshsfa57kz6pafw6le",
+                "schema-txt-mismatch",
+            ),
+            (RecordKey::SchemasMirrorIpfs, "https://commandlayer.org/schemas", "schema-txt-mismatch"),
+            (RecordKey::ChecksumRequest, "no digest", "schema-checksum-mismatch"),
+            (RecordKey::ChecksumReceipt, &Digest::compute(b"x").to_string(), "schema-checksum-mismatch"),
         ] {
             assert_eq!(World::good().set(key, text).codes(), [code], "{key}");
         }
         for (key, text) in [
-            (Key::SchemaRequest, format!("ipfs://{CID}/commons/summarize/requests/summarize.request.schema.json")),
-            (Key::SchemasMirrorIpfs, format!("https://ipfs.io/ipfs/{CID}/commons/")),
-            (Key::ChecksumReceipt, Digest::of(&schema("receipt")).to_string().to_uppercase().replace("SHA256:", "")),
+            (
+                RecordKey::SchemaRequest,
+                format!("ipfs://{CID}/commons/summarize/requests/summarize.request.schema.json"),
+            ),
+            (RecordKey::SchemasMirrorIpfs, format!("https://ipfs.io/ipfs/{CID}/commons/")),
+            (
+                RecordKey::ChecksumReceipt,
+                Digest::compute(&schema("receipt")).to_string().to_uppercase().replace("SHA256:", ""),
+            ),
         ] {
             assert_eq!(World::good().set(key, &text).codes(), NONE, "{key}");
         }
@@ -538,8 +593,8 @@ mod tests {
 
     #[test]
     fn a_checksum_over_crlf_is_told_apart() {
-        let text = Digest::of(&crlf(&schema("request"))).to_string();
+        let text = Digest::compute(&crlf(&schema("request"))).to_string();
         let codes = ["checksum-line-endings", "schema-checksum-mismatch"];
-        assert_eq!(World::good().set(Key::ChecksumRequest, &text).codes(), codes);
+        assert_eq!(World::good().set(RecordKey::ChecksumRequest, &text).codes(), codes);
     }
 }

@@ -7,11 +7,11 @@
 
 use serde_json::Value;
 
-use super::Findings;
-use crate::card::Card;
-use crate::manifest::{Manifest, SchemaEntry, Side};
-use crate::profile::{Layer, Profile};
-use clresolve_core::reason::{Code, Reason};
+use super::ReasonCollector;
+use crate::card::AgentCard;
+use crate::manifest::{BoundSchemaEntry, SchemaManifest, SchemaSide};
+use crate::profile::{ClassRules, ConformanceProfile};
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::{excerpt, nearest};
 use clresolve_core::uri;
 use clresolve_ipfs::{CidError, ContentId};
@@ -20,68 +20,75 @@ use clresolve_ipfs::{CidError, ContentId};
 /// every verb of the manifest.
 const MAX_SUGGESTIONS: usize = 8;
 
-/// All findings on the card's verbs and schema locations. An unknown class is reported by [`super::card`] only.
-pub fn verbs(card: &Card, profile: &Profile) -> Vec<Reason> {
-    let mut found = Findings::default();
+/// All findings on the card's verbs and schema locations. An unknown class is reported by [`super::card::check_card`]
+/// only.
+pub fn check_verbs(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
     if let Some(layer) = layer(card, profile) {
-        implemented(card, &layer, profile, &mut found);
-        home(card, &layer, &mut found);
-        for side in Side::ALL {
-            canonical(card, side, &layer, &mut found);
-            mirror(card, side, &layer, &mut found);
+        check_implemented(card, &layer, profile, &mut found);
+        check_home(card, &layer, &mut found);
+        for side in SchemaSide::ALL {
+            check_canonical(card, side, &layer, &mut found);
+            check_mirror(card, side, &layer, &mut found);
         }
     }
-    found.weighed(profile)
+    found.with_effects(profile)
 }
 
 /// Whether this step reports every text that the base schema rejects at `place`.
-pub(super) fn judges(card: &Card, profile: &Profile, place: &str) -> bool {
-    let location = Side::ALL.into_iter().any(|side| place == side.schema_pointer() || place == side.mirror_pointer());
+pub(super) fn reports_rejection(card: &AgentCard, profile: &ConformanceProfile, place: &str) -> bool {
+    let location =
+        SchemaSide::ALL.into_iter().any(|side| place == side.schema_pointer() || place == side.mirror_pointer());
     location
         && card.text(place).is_some()
-        && layer(card, profile).is_some_and(|layer| bound(card, Side::Request, &layer).is_some())
+        && layer(card, profile).is_some_and(|layer| bound_schema_entry(card, SchemaSide::Request, &layer).is_some())
 }
 
-fn layer<'p>(card: &Card, profile: &'p Profile) -> Option<Layer<'p>> {
+fn layer<'p>(card: &AgentCard, profile: &'p ConformanceProfile) -> Option<ClassRules<'p>> {
     profile.layer(card.class()?)
 }
 
 /// The manifest's entry for the primary verb's schema; `None` for an unknown verb.
-fn bound<'p>(card: &Card, side: Side, layer: &Layer<'p>) -> Option<&'p SchemaEntry> {
+fn bound_schema_entry<'p>(card: &AgentCard, side: SchemaSide, layer: &ClassRules<'p>) -> Option<&'p BoundSchemaEntry> {
     Some(layer.manifest().verb(card.primary_verb()?)?.schema(side))
 }
 
 /// CL-12, CL-13, CL-56, PC-1.
-fn implemented(card: &Card, layer: &Layer<'_>, profile: &Profile, found: &mut Findings) {
+fn check_implemented(
+    card: &AgentCard,
+    layer: &ClassRules<'_>,
+    profile: &ConformanceProfile,
+    found: &mut ReasonCollector,
+) {
     let verbs = card.get("implements").and_then(Value::as_array);
     for (at, verb) in verbs.into_iter().flatten().enumerate() {
         if let Some(verb) = verb.as_str()
-            && let Some(mut reason) = misnamed(verb, layer, profile)
+            && let Some(mut reason) = misnamed_verb_reason(verb, layer, profile)
         {
-            if at < MAX_SUGGESTIONS && reason.code == Code::VerbUnknown {
-                reason = with_likely(reason, verb, layer.manifest());
+            if at < MAX_SUGGESTIONS && reason.code == ReasonCode::VerbUnknown {
+                reason = with_suggested_verb(reason, verb, layer.manifest());
             }
-            found.add(reason.observed(excerpt(verb)).at(format!("/implements/{at}")));
+            found.add(reason.observed(excerpt(verb)).at_place(format!("/implements/{at}")));
         }
     }
 }
 
-fn misnamed(verb: &str, layer: &Layer<'_>, profile: &Profile) -> Option<Reason> {
+fn misnamed_verb_reason(verb: &str, layer: &ClassRules<'_>, profile: &ConformanceProfile) -> Option<Reason> {
     let manifest = layer.manifest();
     if manifest.verb(verb).is_some() {
         return None;
     }
     if profile.manifests().any(|other| other.verb(verb).is_some()) {
-        return Some(Reason::new(layer.foreign_verb()).expected(listed(manifest)));
+        return Some(Reason::new(layer.foreign_verb()).expected(verb_list(manifest)));
     }
     match manifest.verb_by_alias(verb) {
-        Some(meant) => Some(Reason::new(Code::VerbAlias).expected(meant.name.as_str())),
-        None => Some(Reason::new(Code::VerbUnknown).expected(listed(manifest))),
+        Some(meant) => Some(Reason::new(ReasonCode::VerbAlias).expected(meant.name.as_str())),
+        None => Some(Reason::new(ReasonCode::VerbUnknown).expected(verb_list(manifest))),
     }
 }
 
 /// Adds the most similar verb of the manifest to the reason, if there is one.
-fn with_likely(reason: Reason, verb: &str, manifest: &Manifest) -> Reason {
+fn with_suggested_verb(reason: Reason, verb: &str, manifest: &SchemaManifest) -> Reason {
     match nearest(verb, manifest.verbs().iter().map(|known| known.name.as_str())) {
         Some(likely) => {
             let message = format!("{} Did you mean `{likely}`?", reason.message);
@@ -91,37 +98,39 @@ fn with_likely(reason: Reason, verb: &str, manifest: &Manifest) -> Reason {
     }
 }
 
-fn listed(manifest: &Manifest) -> String {
+fn verb_list(manifest: &SchemaManifest) -> String {
     let names: Vec<_> = manifest.verbs().iter().map(|verb| verb.name.as_str()).collect();
     excerpt(&names.join(", "))
 }
 
 /// CL-74, CL-82: mirrors whose bytes are unproven because they are not fetched: on a host of their own, or without a
 /// CID in the manifest. Placeholders and mirrors without an https URL are reported elsewhere.
-pub fn unproven_mirrors(card: &Card, profile: &Profile) -> Vec<Reason> {
-    let mut found = Findings::default();
+pub fn unproven_mirrors(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
+    let mut found = ReasonCollector::default();
     if let Some(layer) = layer(card, profile) {
-        let mirrors = Side::ALL.into_iter().filter_map(|side| Some((side, card.schema_mirror(side)?)));
+        let mirrors = SchemaSide::ALL.into_iter().filter_map(|side| Some((side, card.schema_mirror(side)?)));
         for (side, location) in mirrors.filter(|(_, location)| is_https(location) && !holds_placeholder(location)) {
-            let entry = bound(card, side, &layer);
-            if let Some(entry) = entry.filter(|entry| is_elsewhere(location, entry)) {
+            let entry = bound_schema_entry(card, side, &layer);
+            if let Some(entry) = entry.filter(|entry| is_on_unlisted_host(location, entry)) {
                 let known = entry.mirrors.first().unwrap_or(&entry.canonical);
-                let reason = Reason::new(Code::SchemaMirrorElsewhere).expected(excerpt(known));
-                found.add(reason.observed(excerpt(location)).at(side.mirror_pointer()));
+                let reason = Reason::new(ReasonCode::SchemaMirrorElsewhere).expected(excerpt(known));
+                found.add(reason.observed(excerpt(location)).at_place(side.mirror_pointer()));
             } else if layer.manifest().directory_cid().is_none() {
-                found.add(unproven(location, side).message("Only depth schemas verifies the mirror's bytes."));
+                found.add(
+                    unproven_mirror_reason(location, side).message("Only depth schemas verifies the mirror's bytes."),
+                );
             }
         }
     }
-    found.weighed(profile)
+    found.with_effects(profile)
 }
 
 /// CL-82: whether a mirror is an https URL without a CID, on a host that the manifest does not list for the schema.
 /// Only its digest can prove what it serves.
-fn is_elsewhere(location: &str, entry: &SchemaEntry) -> bool {
+fn is_on_unlisted_host(location: &str, entry: &BoundSchemaEntry) -> bool {
     let known = entry.mirrors.iter().chain([&entry.canonical, &entry.id]);
     let is_of_manifest = |host: &str| known.filter_map(|known| https_host(known)).any(|known| known == host);
-    IpfsLocation::cut(location).is_none() && https_host(location).is_some_and(|host| !is_of_manifest(&host))
+    IpfsLocation::parse(location).is_none() && https_host(location).is_some_and(|host| !is_of_manifest(&host))
 }
 
 /// The lowercase host of an https URL, with its port unless that is 443 and without a trailing dot. `None` for a URL
@@ -145,8 +154,8 @@ fn https_host(location: &str) -> Option<String> {
     })
 }
 
-fn unproven(location: &str, side: Side) -> Reason {
-    Reason::new(Code::SchemaMirrorUnproven).observed(excerpt(location)).at(side.mirror_pointer())
+fn unproven_mirror_reason(location: &str, side: SchemaSide) -> Reason {
+    Reason::new(ReasonCode::SchemaMirrorUnproven).observed(excerpt(location)).at_place(side.mirror_pointer())
 }
 
 /// Whether the location can be fetched without IPFS.
@@ -155,80 +164,87 @@ pub(super) fn is_https(location: &str) -> bool {
 }
 
 /// Whether the card's `$id` is under a folder that is forbidden for its class.
-pub(super) fn is_misplaced(card: &Card, profile: &Profile) -> bool {
+pub(super) fn is_misplaced(card: &AgentCard, profile: &ConformanceProfile) -> bool {
     let layer = layer(card, profile);
-    card.text("/$id").zip(layer).is_some_and(|(id, layer)| misplaced(id, &layer).is_some())
+    card.text("/$id").zip(layer).is_some_and(|(id, layer)| misplaced_reason(id, &layer).is_some())
 }
 
 /// CL-57 for the card's own URL.
-fn home(card: &Card, layer: &Layer<'_>, found: &mut Findings) {
+fn check_home(card: &AgentCard, layer: &ClassRules<'_>, found: &mut ReasonCollector) {
     if let Some(id) = card.text("/$id")
-        && let Some(reason) = misplaced(id, layer)
+        && let Some(reason) = misplaced_reason(id, layer)
     {
-        found.add(reason.at("/$id"));
+        found.add(reason.at_place("/$id"));
     }
 }
 
 /// CL-57: whether `location` contains a path segment that is forbidden for the class.
-fn misplaced(location: &str, layer: &Layer<'_>) -> Option<Reason> {
+fn misplaced_reason(location: &str, layer: &ClassRules<'_>) -> Option<Reason> {
     let holds = |name: &str| location.split(['/', '?', '#']).any(|segment| segment == name);
-    let under = layer.not_under().iter().find(|name| location.contains(name.as_str()) && holds(name))?;
+    let under = layer.forbidden_segments().iter().find(|name| location.contains(name.as_str()) && holds(name))?;
     let expected = format!("not under /{under}/");
-    Some(Reason::new(Code::CommercialAsCommons).expected(expected).observed(excerpt(location)))
+    Some(Reason::new(ReasonCode::CommercialAsCommons).expected(expected).observed(excerpt(location)))
 }
 
 /// CL-14, CL-16.
-fn canonical(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
+fn check_canonical(card: &AgentCard, side: SchemaSide, layer: &ClassRules<'_>, found: &mut ReasonCollector) {
     let Some(location) = card.schema(side) else {
         return;
     };
     let place = side.schema_pointer();
-    if let Some(reason) = misplaced(location, layer) {
-        return found.add(reason.at(place));
+    if let Some(reason) = misplaced_reason(location, layer) {
+        return found.add(reason.at_place(place));
     }
-    let Some(entry) = bound(card, side, layer) else {
+    let Some(entry) = bound_schema_entry(card, side, layer) else {
         return;
     };
-    let code = match compare(location, &entry.canonical) {
-        Likeness::Same => return,
-        Likeness::OtherRelease => Code::SchemaManifestMismatch,
-        Likeness::Other => Code::SchemaUriNotCanonical,
+    let code = match compare_locations(location, &entry.canonical) {
+        LocationMatch::Same => return,
+        LocationMatch::OtherRelease => ReasonCode::SchemaManifestMismatch,
+        LocationMatch::Other => ReasonCode::SchemaUriNotCanonical,
     };
-    found.add(Reason::new(code).expected(excerpt(&entry.canonical)).observed(excerpt(location)).at(place));
+    found.add(Reason::new(code).expected(excerpt(&entry.canonical)).observed(excerpt(location)).at_place(place));
 }
 
 /// CL-16, CL-18, CL-74. A placeholder and a wrong path are separate defects.
-fn mirror(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
+fn check_mirror(card: &AgentCard, side: SchemaSide, layer: &ClassRules<'_>, found: &mut ReasonCollector) {
     let Some(location) = card.schema_mirror(side) else {
         return;
     };
     let place = side.mirror_pointer();
-    if let Some(reason) = misplaced(location, layer) {
-        return found.add(reason.at(place));
+    if let Some(reason) = misplaced_reason(location, layer) {
+        return found.add(reason.at_place(place));
     }
-    let Some(entry) = bound(card, side, layer) else {
+    let Some(entry) = bound_schema_entry(card, side, layer) else {
         return;
     };
     let reason = |code| {
         let known = entry.mirrors.first().unwrap_or(&entry.canonical);
-        Reason::new(code).expected(excerpt(known)).observed(excerpt(location)).at(place)
+        Reason::new(code).expected(excerpt(known)).observed(excerpt(location)).at_place(place)
     };
-    let ipfs = IpfsLocation::cut(location);
+    let ipfs = IpfsLocation::parse(location);
     if ipfs.as_ref().is_some_and(|ipfs| is_placeholder(ipfs.root)) {
-        found.add(reason(Code::SchemaMirrorPlaceholder).expected("a CID"));
+        found.add(reason(ReasonCode::SchemaMirrorPlaceholder).expected("a CID"));
     }
-    if !leads_to(location, ipfs.as_ref(), entry, layer.manifest()) {
-        if !is_elsewhere(location, entry) {
-            found.add(reason(Code::SchemaManifestMismatch));
+    if !matches_manifest(location, ipfs.as_ref(), entry, layer.manifest()) {
+        if !is_on_unlisted_host(location, entry) {
+            found.add(reason(ReasonCode::SchemaManifestMismatch));
         }
     } else if !is_https(location) {
-        found.add(unproven(location, side).message("A mirror must be an https URL.").expected("an https URL"));
+        found.add(
+            unproven_mirror_reason(location, side).message("A mirror must be an https URL.").expected("an https URL"),
+        );
     }
 }
 
 /// Whether a mirror is a location in the manifest, or an IPFS location with the release's CID and the schema's path.
 /// If the manifest has no CID, any CID is accepted. Placeholders are judged separately.
-fn leads_to(location: &str, ipfs: Option<&IpfsLocation<'_>>, entry: &SchemaEntry, manifest: &Manifest) -> bool {
+fn matches_manifest(
+    location: &str,
+    ipfs: Option<&IpfsLocation<'_>>,
+    entry: &BoundSchemaEntry,
+    manifest: &SchemaManifest,
+) -> bool {
     let named = || entry.mirrors.iter().chain([&entry.canonical]).any(|known| uri::are_equivalent(known, location));
     let proven = |ipfs: &IpfsLocation<'_>| {
         let root = match manifest.directory_cid() {
@@ -241,14 +257,14 @@ fn leads_to(location: &str, ipfs: Option<&IpfsLocation<'_>>, entry: &SchemaEntry
 }
 
 /// The schema's path in the release's directory: `commons/clean/requests/clean.request.schema.json`.
-fn path_in_release<'e>(entry: &'e SchemaEntry, manifest: &Manifest) -> &'e str {
+fn path_in_release<'e>(entry: &'e BoundSchemaEntry, manifest: &SchemaManifest) -> &'e str {
     let mark = format!("/{}/", manifest.class());
     entry.path.find(&mark).map_or(entry.path.as_str(), |at| &entry.path[at + 1..])
 }
 
 /// How a location compares with the one in the manifest.
 #[derive(Debug, PartialEq, Eq)]
-enum Likeness {
+enum LocationMatch {
     /// The same; CIDs are compared in binary.
     Same,
     /// The same except for the CID or the version segment.
@@ -257,27 +273,27 @@ enum Likeness {
     Other,
 }
 
-fn compare(location: &str, known: &str) -> Likeness {
+fn compare_locations(location: &str, known: &str) -> LocationMatch {
     if uri::are_equivalent(location, known) {
-        return Likeness::Same;
+        return LocationMatch::Same;
     }
-    let mut likeness = Likeness::Same;
+    let mut likeness = LocationMatch::Same;
     let mut known_segments = known.split('/');
     let ipfs = known.starts_with("ipfs://");
     for (at, segment) in location.split('/').enumerate() {
         let Some(known) = known_segments.next() else {
-            return Likeness::Other;
+            return LocationMatch::Other;
         };
         let root = ipfs && at == "ipfs://".matches('/').count();
         let is_same = if at == 0 { segment.eq_ignore_ascii_case(known) } else { segment == known };
         match is_same || root && same_cid(segment, known) {
             true => {}
-            false if root && is_cid(segment) => likeness = Likeness::OtherRelease,
-            false if !ipfs && is_version(segment) && is_version(known) => likeness = Likeness::OtherRelease,
-            false => return Likeness::Other,
+            false if root && is_cid(segment) => likeness = LocationMatch::OtherRelease,
+            false if !ipfs && is_version(segment) && is_version(known) => likeness = LocationMatch::OtherRelease,
+            false => return LocationMatch::Other,
         }
     }
-    if known_segments.next().is_some() { Likeness::Other } else { likeness }
+    if known_segments.next().is_some() { LocationMatch::Other } else { likeness }
 }
 
 fn is_version(segment: &str) -> bool {
@@ -294,7 +310,7 @@ struct IpfsLocation<'l> {
 
 impl<'l> IpfsLocation<'l> {
     /// Splits `ipfs://CID/path` and `https://host/ipfs/CID/path`; `None` for anything else.
-    fn cut(location: &'l str) -> Option<Self> {
+    fn parse(location: &'l str) -> Option<Self> {
         let below = match uri::strip_scheme(location, "ipfs") {
             Some(rest) => rest,
             None => {
@@ -310,7 +326,7 @@ impl<'l> IpfsLocation<'l> {
 
 /// Whether a mirror contains a placeholder instead of a CID, so that there is nothing to fetch.
 pub fn holds_placeholder(mirror: &str) -> bool {
-    IpfsLocation::cut(mirror).is_some_and(|ipfs| is_placeholder(ipfs.root))
+    IpfsLocation::parse(mirror).is_some_and(|ipfs| is_placeholder(ipfs.root))
 }
 
 /// Whether `text` is a placeholder for a CID, such as `COMMERCIAL_SCHEMAS_CID`, `<cid>`, `TODO` or `...`. A mistyped
@@ -334,7 +350,7 @@ pub(super) fn same_cid(a: &str, b: &str) -> bool {
 
 /// The root and path of an IPFS location, for the step `schemas`.
 pub(super) fn ipfs_root(location: &str) -> Option<(&str, &str)> {
-    IpfsLocation::cut(location).map(|ipfs| (ipfs.root, ipfs.path))
+    IpfsLocation::parse(location).map(|ipfs| (ipfs.root, ipfs.path))
 }
 
 #[cfg(test)]
@@ -342,7 +358,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::sample::{codes, good, good_commercial, judged, judged_under};
+    use crate::sample::{codes, good_card, good_commercial_card, judge_document, judge_document_under};
 
     const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
     const CID_BASE16: &str = "f01701220d52f9aacda5f1856e97f838412a352ca8d9bc0685afa09833aec338b8c8d59f3";
@@ -351,18 +367,18 @@ mod tests {
     fn with(mut document: Value, pointer: &str, value: impl Into<Value>) -> Vec<&'static str> {
         let (holder, member) = pointer.rsplit_once('/').expect("a pointer");
         document.pointer_mut(holder).expect("a holder")[member] = value.into();
-        let found = codes(&judged(&document, verbs));
-        let as_document = codes(&judged(&document, crate::check::card::card));
+        let found = codes(&judge_document(&document, check_verbs));
+        let as_document = codes(&judge_document(&document, crate::check::card::check_card));
         assert!(as_document.is_empty(), "{as_document:?} beside {found:?}");
         found
     }
 
     fn commons(pointer: &str, value: impl Into<Value>) -> Vec<&'static str> {
-        with(good(), pointer, value)
+        with(good_card(), pointer, value)
     }
 
     fn commercial(pointer: &str, value: impl Into<Value>) -> Vec<&'static str> {
-        let mut document = good_commercial();
+        let mut document = good_commercial_card();
         document["schemas_mirror"] = json!({});
         with(document, pointer, value)
     }
@@ -371,10 +387,10 @@ mod tests {
 
     #[test]
     fn good_cards_of_both_classes_pass() {
-        for document in [good(), good_commercial()] {
-            assert_eq!(judged(&document, verbs), []);
-            assert_eq!(judged(&document, crate::check::card::card), []);
-            assert_eq!(judged(&document, crate::check::entry::entry), []);
+        for document in [good_card(), good_commercial_card()] {
+            assert_eq!(judge_document(&document, check_verbs), []);
+            assert_eq!(judge_document(&document, crate::check::card::check_card), []);
+            assert_eq!(judge_document(&document, crate::check::entry::check_entry), []);
         }
     }
 
@@ -395,13 +411,14 @@ mod tests {
 
     #[test]
     fn the_verb_that_was_probably_meant_is_named_for_the_first_ones() {
-        let mut document = good();
+        let mut document = good_card();
         document["implements"] = json!(["sumarize", "translate"]);
-        let messages: Vec<_> = judged(&document, verbs).into_iter().map(|reason| reason.message).collect();
-        let title = Code::VerbUnknown.entry().title;
+        let messages: Vec<_> =
+            judge_document(&document, check_verbs).into_iter().map(|reason| reason.message).collect();
+        let title = ReasonCode::VerbUnknown.entry().title;
         assert_eq!(messages, [format!("{title} Did you mean `summarize`?"), title.to_owned()]);
         document["implements"] = json!(vec!["sumarize"; MAX_SUGGESTIONS + 1]);
-        let named = judged(&document, verbs).into_iter().filter(|reason| reason.message != title).count();
+        let named = judge_document(&document, check_verbs).into_iter().filter(|reason| reason.message != title).count();
         assert_eq!(named, MAX_SUGGESTIONS);
     }
 
@@ -472,14 +489,14 @@ mod tests {
     fn mirror_on_a_host_of_its_own_is_shown_by_its_digest() {
         let with = |mut document: Value, mirror: &str| {
             document["schemas_mirror"] = json!({"request": mirror});
-            (codes(&judged(&document, verbs)), codes(&judged(&document, unproven_mirrors)))
+            (codes(&judge_document(&document, check_verbs)), codes(&judge_document(&document, unproven_mirrors)))
         };
         let elsewhere = (vec![], vec!["schema-mirror-elsewhere"]);
         let mirrors =
             ["https://mirror.example/any/path.json", "https://mirror.example:8443", "HTTPS://m.example/a%20b?c=d"];
         for mirror in mirrors {
-            assert_eq!(with(good(), mirror), elsewhere, "{mirror}");
-            assert_eq!(with(good_commercial(), mirror), elsewhere, "{mirror}");
+            assert_eq!(with(good_card(), mirror), elsewhere, "{mirror}");
+            assert_eq!(with(good_commercial_card(), mirror), elsewhere, "{mirror}");
         }
         let mismatch = vec!["schema-manifest-mismatch"];
         for mirror in [
@@ -492,7 +509,7 @@ mod tests {
             "https:///any/path.json",
             &format!("https://mirror.example/ipfs/{OTHER}/commons/clean.json"),
         ] {
-            assert_eq!(with(good(), mirror).0, mismatch, "{mirror}");
+            assert_eq!(with(good_card(), mirror).0, mismatch, "{mirror}");
         }
     }
 
@@ -502,16 +519,16 @@ mod tests {
             format!("https://ipfs.io/ipfs/{root}/commercial/purchase/requests/purchase.request.schema.json")
         };
         let places = |document: &Value| -> Vec<_> {
-            judged(document, unproven_mirrors).into_iter().filter_map(|reason| reason.place).collect()
+            judge_document(document, unproven_mirrors).into_iter().filter_map(|reason| reason.place).collect()
         };
-        let mut document = good_commercial();
+        let mut document = good_commercial_card();
         assert_eq!(places(&document), NONE);
         document["schemas_mirror"] = json!({"request": mirror(OTHER)});
         assert_eq!(places(&document), ["/schemas_mirror/request"]);
-        assert_eq!(judged(&document, verbs), [], "at depth schemas the mirror is asked");
+        assert_eq!(judge_document(&document, check_verbs), [], "at depth schemas the mirror is asked");
         document["schemas_mirror"] = json!({"request": mirror("COMMERCIAL_SCHEMAS_CID")});
         assert_eq!(places(&document), NONE);
-        assert_eq!(places(&good()), NONE);
+        assert_eq!(places(&good_card()), NONE);
     }
 
     #[test]
@@ -525,28 +542,31 @@ mod tests {
         assert_eq!(set(mirror("TODO", "purchase")), ["schema-mirror-placeholder"]);
         let both = ["schema-manifest-mismatch", "schema-mirror-placeholder"];
         assert_eq!(set(mirror("COMMERCIAL_SCHEMAS_CID", "ship")), both);
-        let mut document = good_commercial();
+        let mut document = good_commercial_card();
         document["schemas_mirror"] = json!({"request": mirror("COMMERCIAL_SCHEMAS_CID", "purchase")});
-        let reasons = judged_under("agent-cards/1.0.0+released", &document, verbs);
+        let reasons = judge_document_under("agent-cards/1.0.0+released", &document, check_verbs);
         assert_eq!(reasons.len(), 1);
-        assert_eq!(reasons[0].effect, clresolve_core::reason::Effect::Warn);
+        assert_eq!(reasons[0].effect, clresolve_core::reason::ReasonEffect::Warn);
     }
 
     #[test]
     fn a_commercial_card_does_not_sit_under_commons() {
         let id = "https://commandlayer.org/agent-cards/agents/v1.0.0/commons/purchaseagent.eth.json";
         assert_eq!(commercial("/$id", id), ["commercial-as-commons"]);
-        let mut document = good();
+        let mut document = good_card();
         document["class"] = json!("commercial");
-        assert_eq!(codes(&judged(&document, verbs)), ["commercial-as-commons", "verb-unknown"]);
+        assert_eq!(codes(&judge_document(&document, check_verbs)), ["commercial-as-commons", "verb-unknown"]);
     }
 
     #[test]
     fn without_a_known_class_nothing_is_judged() {
-        let mut document = good();
+        let mut document = good_card();
         document["class"] = json!("free");
         document["schemas"]["request"] = json!("no uri");
-        assert_eq!(judged(&document, verbs), []);
-        assert_eq!(codes(&judged(&document, crate::check::card::card)), ["card-schema-invalid", "class-unknown"]);
+        assert_eq!(judge_document(&document, check_verbs), []);
+        assert_eq!(
+            codes(&judge_document(&document, crate::check::card::check_card)),
+            ["card-schema-invalid", "class-unknown"]
+        );
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::edition::Edition;
-pub use super::edition::as_version;
+use super::edition::CardEdition;
+pub use super::edition::parse_version;
 use clresolve_core::digest::Digest;
-use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
 
 /// Maximum number of versions remembered per name. An honest card has a handful. If a publisher exceeds the limit,
 /// their lowest version is forgotten. Reusing it gains nothing: it is below the highest version and therefore a
@@ -20,21 +20,21 @@ const SIGHTING_STEP: u64 = 300;
 
 /// What the history store returned for the name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Continuity {
+pub enum HistoryOutcome {
     /// There is no history store, or the block was chosen by number.
     #[default]
     NotAsked,
     /// The history store is unavailable; the text describes the cause.
     Unavailable(String),
     /// The stored history.
-    Recalled(History),
+    Recalled(NameHistory),
     /// The stored history. The new observation could not be added; the text describes the cause.
-    NotKept(History, String),
+    NotKept(NameHistory, String),
 }
 
-impl Continuity {
+impl HistoryOutcome {
     /// The stored history, if it could be read.
-    pub const fn history(&self) -> Option<&History> {
+    pub const fn history(&self) -> Option<&NameHistory> {
         match self {
             Self::Recalled(history) | Self::NotKept(history, _) => Some(history),
             Self::NotAsked | Self::Unavailable(_) => None,
@@ -51,7 +51,7 @@ impl Continuity {
 
     /// The same history after its update failed because of `cause`.
     #[must_use]
-    pub fn not_kept(self, cause: String) -> Self {
+    pub fn with_store_failure(self, cause: String) -> Self {
         match self {
             Self::Recalled(history) | Self::NotKept(history, _) => Self::NotKept(history, cause),
             Self::NotAsked | Self::Unavailable(_) => Self::Unavailable(cause),
@@ -62,25 +62,25 @@ impl Continuity {
 /// The history of one name, recorded only from trusted verdicts. The default is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct History {
+pub struct NameHistory {
     /// Block height of the first observation.
     pub first_block: u64,
     /// Highest block up to which the history is recorded as valid.
     pub last_block: u64,
     /// The observed versions, at most [`MAX_VERSIONS`], oldest observation first.
-    pub versions: Vec<SeenVersion>,
+    pub versions: Vec<FirstSeenVersion>,
     /// The records of the Agent-Card specification, by key.
-    pub records: BTreeMap<String, SeenRecord>,
+    pub records: BTreeMap<String, LastSeenRecord>,
     /// The latest card that validly followed its predecessor, starting with the first observed card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latest: Option<Edition>,
+    pub latest: Option<CardEdition>,
 }
 
 /// A card version at its first observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SeenVersion {
-    /// The card's `version` as [`as_version`] reads it.
+pub struct FirstSeenVersion {
+    /// The card's `version` as [`parse_version`] reads it.
     pub version: String,
     /// SHA-256 of the card: `sha256:` and 64 hex digits.
     pub card: String,
@@ -91,7 +91,7 @@ pub struct SeenVersion {
 /// A record at its latest observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SeenRecord {
+pub struct LastSeenRecord {
     /// SHA-256 of its value: `sha256:` and 64 hex digits.
     pub value: String,
     /// Block height at which a changed value was first observed; `None` if the value never changed.
@@ -100,7 +100,7 @@ pub struct SeenRecord {
 
 /// What one resolution observed about a name. It is recorded only if the verdict is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct NameObservation {
     /// Block height.
     pub block: u64,
     /// Version and digest of the card, if the version is a semantic version.
@@ -108,20 +108,20 @@ pub struct Sighting {
     /// Digest of each record, by key.
     pub records: BTreeMap<String, String>,
     /// The card's edition, against which later cards are checked.
-    pub edition: Option<Edition>,
+    pub edition: Option<CardEdition>,
 }
 
 /// The digest of each record of the Agent-Card specification, by key.
 pub fn record_digests(records: &RecordSet) -> BTreeMap<String, String> {
-    let digest = |key: Key| match records.get(key) {
-        Record::Absent => Digest::of(b""),
-        Record::Text(text) => Digest::of(text.as_bytes()),
-        Record::NotUtf8(bytes) => Digest::of(bytes),
+    let digest = |key: RecordKey| match records.get(key) {
+        TextRecord::Absent => Digest::compute(b""),
+        TextRecord::Text(text) => Digest::compute(text.as_bytes()),
+        TextRecord::NotUtf8(bytes) => Digest::compute(bytes),
     };
-    Key::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest(key).to_string())).collect()
+    RecordKey::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest(key).to_string())).collect()
 }
 
-impl History {
+impl NameHistory {
     /// Whether the history is empty.
     pub fn is_empty(&self) -> bool {
         self.versions.is_empty() && self.records.is_empty()
@@ -135,7 +135,7 @@ impl History {
     /// The history after one more observation. `None` if there is nothing to record: the observation adds nothing new
     /// or is older than the history.
     #[must_use]
-    pub fn with(&self, sighting: &Sighting) -> Option<Self> {
+    pub fn with_observation(&self, sighting: &NameObservation) -> Option<Self> {
         if self.is_empty() {
             let mut first = Self { first_block: sighting.block, last_block: sighting.block, ..Self::default() };
             first.add_version(sighting);
@@ -155,14 +155,14 @@ impl History {
         (next != *self).then_some(next)
     }
 
-    fn add_version(&mut self, sighting: &Sighting) {
+    fn add_version(&mut self, sighting: &NameObservation) {
         let Some((version, card)) = &sighting.card else { return };
         if self.versions.iter().any(|seen| seen.version == *version) {
             return;
         }
-        self.versions.push(SeenVersion { version: version.clone(), card: card.clone(), block: sighting.block });
+        self.versions.push(FirstSeenVersion { version: version.clone(), card: card.clone(), block: sighting.block });
         if self.versions.len() > MAX_VERSIONS {
-            let precedence = |seen: &SeenVersion| as_version(&seen.version);
+            let precedence = |seen: &FirstSeenVersion| parse_version(&seen.version);
             let lowest = self.versions.iter().enumerate().min_by(|a, b| match (precedence(a.1), precedence(b.1)) {
                 (Some(a), Some(b)) => a.cmp_precedence(&b),
                 (a, b) => a.is_some().cmp(&b.is_some()),
@@ -175,24 +175,24 @@ impl History {
 
     /// Keeps the latest edition if the new card does not validly follow it, so that the next resolution reports the
     /// defect again. If the new card has no usable date, the previous date remains the reference.
-    fn add_edition(&mut self, sighting: &Sighting) {
+    fn add_edition(&mut self, sighting: &NameObservation) {
         let Some(now) = &sighting.edition else { return };
         match &mut self.latest {
-            Some(before) if !now.follows(before) => {}
+            Some(before) if !now.is_valid_successor(before) => {}
             latest => {
                 let date = latest.take().and_then(|before| before.updated_at);
-                *latest = Some(Edition { updated_at: now.updated_at.clone().or(date), ..now.clone() });
+                *latest = Some(CardEdition { updated_at: now.updated_at.clone().or(date), ..now.clone() });
             }
         }
     }
 
-    fn add_records(&mut self, sighting: &Sighting) {
+    fn add_records(&mut self, sighting: &NameObservation) {
         for (key, value) in &sighting.records {
             match self.records.get_mut(key) {
                 Some(seen) if seen.value == *value => {}
-                Some(seen) => *seen = SeenRecord { value: value.clone(), changed: Some(sighting.block) },
+                Some(seen) => *seen = LastSeenRecord { value: value.clone(), changed: Some(sighting.block) },
                 None => {
-                    self.records.insert(key.clone(), SeenRecord { value: value.clone(), changed: None });
+                    self.records.insert(key.clone(), LastSeenRecord { value: value.clone(), changed: None });
                 }
             }
         }
@@ -206,15 +206,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sample::{evidence, good, sighting};
+    use crate::sample::{evidence, good_card, sample_observation};
 
-    fn first() -> History {
-        History::default().with(&sighting(100, "1.0.0", "a")).expect("something new")
+    fn first() -> NameHistory {
+        NameHistory::default().with_observation(&sample_observation(100, "1.0.0", "a")).expect("something new")
     }
 
     #[test]
     fn the_first_bytes_under_a_version_stay() {
-        let next = first().with(&sighting(101, "1.0.0", "b")).expect("the records are new");
+        let next = first().with_observation(&sample_observation(101, "1.0.0", "b")).expect("the records are new");
         assert_eq!(next.versions, first().versions);
         assert!(next.records.values().all(|record| record.changed == Some(101)));
         assert_eq!(next.last_block, 101);
@@ -223,37 +223,38 @@ mod tests {
     #[test]
     fn nothing_new_is_written_only_now_and_then() {
         let known = first();
-        assert_eq!(known.with(&sighting(100, "1.0.0", "a")), None);
-        assert_eq!(known.with(&sighting(100 + SIGHTING_STEP - 1, "1.0.0", "a")), None);
-        let next = known.with(&sighting(100 + SIGHTING_STEP, "1.0.0", "a")).expect("an hour has passed");
+        assert_eq!(known.with_observation(&sample_observation(100, "1.0.0", "a")), None);
+        assert_eq!(known.with_observation(&sample_observation(100 + SIGHTING_STEP - 1, "1.0.0", "a")), None);
+        let next =
+            known.with_observation(&sample_observation(100 + SIGHTING_STEP, "1.0.0", "a")).expect("an hour has passed");
         assert_eq!((next.span(), &next.versions, &next.records), (SIGHTING_STEP, &known.versions, &known.records));
     }
 
     /// The warning repeats until a valid card is published.
     #[test]
     fn a_card_that_does_not_follow_is_not_the_next_measure() {
-        let edition = |version: &str, updated_at: &str| Edition {
+        let edition = |version: &str, updated_at: &str| CardEdition {
             card: format!("{version} {updated_at}"),
             version: Some(version.to_owned()),
             updated_at: Some(updated_at.to_owned()),
             binding: BTreeMap::new(),
             verbs: [version.to_owned()].into(),
         };
-        let seen = |block, edition: &Edition| Sighting {
+        let seen = |block, edition: &CardEdition| NameObservation {
             edition: Some(edition.clone()),
-            ..sighting(block, "1.0.0", &block.to_string())
+            ..sample_observation(block, "1.0.0", &block.to_string())
         };
         let [good, same_time, proper] = [("1.0.0", "2026-01-01"), ("1.1.0", "2026-01-01"), ("1.1.0", "2026-01-02")]
             .map(|(version, day)| edition(version, &format!("{day}T00:00:00Z")));
-        let mut history = History::default();
+        let mut history = NameHistory::default();
         for (block, card, latest) in
             [(1, &good, &good), (2, &same_time, &good), (3, &proper, &proper), (4, &good, &proper)]
         {
-            history = history.with(&seen(block, card)).expect("the records are new");
+            history = history.with_observation(&seen(block, card)).expect("the records are new");
             assert_eq!(history.latest.as_ref(), Some(latest), "block {block}");
         }
         let written = serde_json::to_string(&history).expect("JSON");
-        assert_eq!(serde_json::from_str::<History>(&written).expect("a history"), history);
+        assert_eq!(serde_json::from_str::<NameHistory>(&written).expect("a history"), history);
     }
 
     #[test]
@@ -261,49 +262,49 @@ mod tests {
         let now: Timestamp = "2026-02-01T00:00:00Z".parse().expect("a time");
         let seen = |block: u64, updated_at: &str| {
             let card = Bytes::from(format!(r#"{{"version": "1.0.{block}", "updated_at": "{updated_at}"}}"#));
-            let mut evidence = evidence(&good(), &card, now);
+            let mut evidence = evidence(&good_card(), &card, now);
             evidence.reading.as_mut().expect("it was read").block.number = block;
-            evidence.sighting().expect("records and a card")
+            evidence.observation().expect("records and a card")
         };
-        let measure = |history: &History| history.latest.clone().expect("a card").updated_at;
-        let first = History::default().with(&seen(1, "2026-01-01T00:00:00Z")).expect("something new");
-        let early = first.with(&seen(2, "2999-01-01T00:00:00Z")).expect("another version");
+        let measure = |history: &NameHistory| history.latest.clone().expect("a card").updated_at;
+        let first = NameHistory::default().with_observation(&seen(1, "2026-01-01T00:00:00Z")).expect("something new");
+        let early = first.with_observation(&seen(2, "2999-01-01T00:00:00Z")).expect("another version");
         assert_eq!(measure(&early).as_deref(), Some("2026-01-01T00:00:00Z"), "that of the card before");
         assert_eq!(early.latest.as_ref().and_then(|latest| latest.version.as_deref()), Some("1.0.2"));
-        let later = early.with(&seen(3, "2026-02-01T00:00:00Z")).expect("another version");
+        let later = early.with_observation(&seen(3, "2026-02-01T00:00:00Z")).expect("another version");
         assert_eq!(measure(&later).as_deref(), Some("2026-02-01T00:00:00Z"));
-        let alone = History::default().with(&seen(1, "2026-02-01T00:00:00.1Z")).expect("something new");
+        let alone = NameHistory::default().with_observation(&seen(1, "2026-02-01T00:00:00.1Z")).expect("something new");
         assert_eq!(measure(&alone), None);
     }
 
     #[test]
     fn an_older_block_teaches_nothing() {
-        assert_eq!(first().with(&sighting(99, "2.0.0", "b")), None);
+        assert_eq!(first().with_observation(&sample_observation(99, "2.0.0", "b")), None);
     }
 
     #[test]
     fn a_version_that_is_none_is_not_remembered() {
-        assert_eq!(as_version("1.0"), None);
-        assert!(as_version("1.0.0-rc.1").is_some());
+        assert_eq!(parse_version("1.0"), None);
+        assert!(parse_version("1.0.0-rc.1").is_some());
     }
 
     #[test]
     fn no_spelling_of_a_version_escapes_the_memory() {
-        assert_eq!(as_version("1.0.0+build.7"), as_version("1.0.0"));
-        assert_eq!(as_version(&format!("1.0.0+{}", "a".repeat(1000))), as_version("1.0.0"));
-        let long = |last| as_version(&format!("1.0.0-{}{last}", "a".repeat(1000))).expect("a version");
+        assert_eq!(parse_version("1.0.0+build.7"), parse_version("1.0.0"));
+        assert_eq!(parse_version(&format!("1.0.0+{}", "a".repeat(1000))), parse_version("1.0.0"));
+        let long = |last| parse_version(&format!("1.0.0-{}{last}", "a".repeat(1000))).expect("a version");
         assert!(long("b") == long("b") && long("b") != long("c") && long("b").to_string().len() < 100);
-        assert!(long("b") < as_version("1.0.0").expect("a version"));
+        assert!(long("b") < parse_version("1.0.0").expect("a version"));
     }
 
     proptest! {
         /// Whatever a publisher does, the history stays bounded and keeps the highest version.
         #[test]
         fn a_history_is_bounded_and_keeps_the_highest_version(minors in prop::collection::vec(0u64..200, 1..120)) {
-            let mut history = History::default();
+            let mut history = NameHistory::default();
             for (block, minor) in (1..).zip(&minors) {
-                let sighting = sighting(block, &format!("1.{minor}.0"), &block.to_string());
-                history = history.with(&sighting).expect("the records are new");
+                let sighting = sample_observation(block, &format!("1.{minor}.0"), &block.to_string());
+                history = history.with_observation(&sighting).expect("the records are new");
             }
             prop_assert!(history.versions.len() <= MAX_VERSIONS);
             let highest = minors.iter().max().map(|minor| format!("1.{minor}.0")).expect("at least one");

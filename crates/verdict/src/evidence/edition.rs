@@ -7,7 +7,7 @@ use semver::{BuildMetadata, Prerelease, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::card::{Card, instant};
+use crate::card::{AgentCard, parse_instant};
 use clresolve_core::digest::Digest;
 use clresolve_core::text::excerpt;
 
@@ -24,10 +24,10 @@ const MAX_PRERELEASE_BYTES: usize = 64;
 /// The properties of a card that constrain its successor. Bounded in size, whatever the card contains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Edition {
+pub struct CardEdition {
     /// SHA-256 of the card: `sha256:` and 64 hex digits.
     pub card: String,
-    /// The card's `version` as [`as_version`] reads it.
+    /// The card's `version` as [`parse_version`] reads it.
     pub version: Option<String>,
     /// The card's `updated_at`, in UTC.
     pub updated_at: Option<String>,
@@ -37,17 +37,17 @@ pub struct Edition {
     pub verbs: BTreeSet<String>,
 }
 
-impl Edition {
+impl CardEdition {
     /// The edition of a card with this digest.
-    pub fn of(card: &Card, digest: Digest) -> Self {
-        let of_member = |value: &Value| Digest::of(value.to_string().as_bytes()).to_string();
+    pub fn from_card(card: &AgentCard, digest: Digest) -> Self {
+        let of_member = |value: &Value| Digest::compute(value.to_string().as_bytes()).to_string();
         let bound = BINDING.into_iter().filter_map(|name| Some((name.to_owned(), of_member(card.get(name)?))));
         let mut seen = BTreeSet::new();
         let verbs = card.verbs().filter(|verb| seen.insert(*verb)).take(MAX_VERBS);
         Self {
             card: digest.to_string(),
-            version: card.version().and_then(as_version).map(|version| version.to_string()),
-            updated_at: card.text("/updated_at").and_then(instant).map(|instant| instant.to_string()),
+            version: card.version().and_then(parse_version).map(|version| version.to_string()),
+            updated_at: card.text("/updated_at").and_then(parse_instant).map(|instant| instant.to_string()),
             binding: bound.collect(),
             verbs: verbs.map(excerpt).collect(),
         }
@@ -57,7 +57,7 @@ impl Edition {
     /// would fail until that date.
     #[must_use]
     pub fn without_future_date(mut self, time: Timestamp) -> Self {
-        let is_future = |date: &String| instant(date).is_some_and(|date| date > time);
+        let is_future = |date: &String| parse_instant(date).is_some_and(|date| date > time);
         if self.updated_at.as_ref().is_some_and(is_future) && !clresolve_core::mutant!("dates-to-come-count") {
             self.updated_at = None;
         }
@@ -65,26 +65,26 @@ impl Edition {
     }
 
     /// Whether `self` is a valid successor of `before`.
-    pub fn follows(&self, before: &Self) -> bool {
+    pub fn is_valid_successor(&self, before: &Self) -> bool {
         self.card == before.card || (self.is_later_than(before) && self.raises_version_of(before))
     }
 
     /// Whether `updated_at` has advanced. Also true if either date is missing or malformed, which other checks report.
     pub fn is_later_than(&self, before: &Self) -> bool {
-        let of = |edition: &Self| edition.updated_at.as_deref().and_then(instant);
+        let of = |edition: &Self| edition.updated_at.as_deref().and_then(parse_instant);
         of(self).zip(of(before)).is_none_or(|(now, before)| now > before)
     }
 
     /// Whether the version has risen where it must. Also true if either version is missing or malformed, which other
     /// checks report.
     pub fn raises_version_of(&self, before: &Self) -> bool {
-        let of = |edition: &Self| edition.version.as_deref().and_then(as_version);
+        let of = |edition: &Self| edition.version.as_deref().and_then(parse_version);
         let risen = of(self).zip(of(before)).is_none_or(|(now, before)| now.cmp_precedence(&before).is_gt());
-        risen || before.broken_by(self).is_empty() || clresolve_core::mutant!("versions-need-not-rise")
+        risen || before.bindings_broken_by(self).is_empty() || clresolve_core::mutant!("versions-need-not-rise")
     }
 
     /// The binding members and verbs of `self` that `next` changes or removes.
-    pub fn broken_by(&self, next: &Self) -> Vec<String> {
+    pub fn bindings_broken_by(&self, next: &Self) -> Vec<String> {
         let changed = BINDING.into_iter().filter(|name| self.binding.get(*name) != next.binding.get(*name));
         let removed = self.verbs.difference(&next.verbs).map(|verb| format!("the verb {verb} was removed"));
         changed.map(|name| format!("{name} changed")).chain(removed).collect()
@@ -93,10 +93,10 @@ impl Edition {
 
 /// Parses a semantic version into the form that is stored and compared: without build metadata, because versions that
 /// differ only in build metadata are equal (Semantic Versioning 2.0.0, 10), and bounded in length.
-pub fn as_version(text: &str) -> Option<Version> {
+pub fn parse_version(text: &str) -> Option<Version> {
     let Version { major, minor, patch, pre, build } = Version::parse(text).ok()?;
     let pre = if pre.len() > MAX_PRERELEASE_BYTES {
-        let digest = Digest::of(pre.as_bytes()).to_string().replace(':', "-");
+        let digest = Digest::compute(pre.as_bytes()).to_string().replace(':', "-");
         Prerelease::new(&digest).expect("letters, digits and a hyphen")
     } else {
         pre

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use clresolve_core::json;
-use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::json::{JsonError, JsonLimits};
 use clresolve_core::name::EnsName;
-use clresolve_core::records::Record;
+use clresolve_core::records::TextRecord;
 
 /// The ENSIP-26 records that are read: the free-form entry point, and endpoints by protocol.
 pub const KEYS: [&str; 5] =
@@ -21,7 +21,7 @@ pub const KEYS: [&str; 5] =
 pub const WELL_KNOWN: &str = "/.well-known/agent-registration.json";
 
 /// URL of the registration file on the host of the card's URL.
-pub fn registration_file(card_url: Option<&str>) -> Option<String> {
+pub fn registration_file_url(card_url: Option<&str>) -> Option<String> {
     let url = url::Url::parse(card_url?).ok()?;
     url.join(WELL_KNOWN).ok().map(String::from)
 }
@@ -34,13 +34,13 @@ pub const MAX_REGISTRATIONS: usize = 4;
 
 /// The links that were read for a name, or the cause of the failure as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Links {
+pub struct ExternalLinks {
     /// Text records under [`KEYS`].
-    pub records: Result<Vec<(String, Record)>, String>,
+    pub records: Result<Vec<(String, TextRecord)>, String>,
     /// The registration file on the host of the card's URL.
     pub file: Result<Bytes, String>,
     /// The ENSIP-25 record of each registration in the file.
-    pub registrations: Result<Vec<(String, Record)>, String>,
+    pub registrations: Result<Vec<(String, TextRecord)>, String>,
 }
 
 /// The members of an ERC-8004 registration file that can confirm or contradict a card.
@@ -51,7 +51,7 @@ pub struct RegistrationFile {
     /// Name and endpoint of each entry in `services` (`endpoints` in older files).
     pub services: Vec<(String, String)>,
     /// The well-formed `registrations`.
-    pub registrations: Vec<Registration>,
+    pub registrations: Vec<AgentRegistration>,
 }
 
 impl RegistrationFile {
@@ -60,7 +60,7 @@ impl RegistrationFile {
     /// # Errors
     /// [`JsonError`] unless the file is one strict JSON object within the limits of a card.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
-        let document = json::parse(bytes, Limits::CARD)?;
+        let document = json::parse(bytes, JsonLimits::CARD)?;
         let items = |member: &str| document.get(member).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let text = |item: &Value, member: &str| item.get(member).and_then(Value::as_str).map(str::to_owned);
         let services = items("services").iter().chain(items("endpoints")).take(MAX_SERVICES);
@@ -72,7 +72,7 @@ impl RegistrationFile {
         Ok(Self {
             name: text(&document, "name"),
             services: services.filter_map(|item| Some((text(item, "name")?, text(item, "endpoint")?))).collect(),
-            registrations: registrations.filter_map(Registration::read).collect(),
+            registrations: registrations.filter_map(AgentRegistration::from_json).collect(),
         })
     }
 }
@@ -89,32 +89,32 @@ impl RegistrationFile {
     }
 
     /// Whether one of its ENS services names `name`.
-    pub fn is_of(&self, name: &EnsName) -> bool {
-        self.names().any(|stated| is_name(stated, name))
+    pub fn names_agent(&self, name: &EnsName) -> bool {
+        self.names().any(|stated| normalizes_to(stated, name))
     }
 }
 
 /// Whether the name stated in an ENS service normalizes to `name`.
-pub(crate) fn is_name(stated: &str, name: &EnsName) -> bool {
+pub(crate) fn normalizes_to(stated: &str, name: &EnsName) -> bool {
     EnsName::parse(stated).is_ok_and(|other| other == *name)
 }
 
 /// An entry in a registry of agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registration {
+pub struct AgentRegistration {
     chain_id: u64,
     registry: Address,
     agent: U256,
 }
 
-impl Registration {
+impl AgentRegistration {
     /// The entry of `agent` in the registry at this address of an EIP-155 chain.
     pub const fn new(chain_id: u64, registry: Address, agent: U256) -> Self {
         Self { chain_id, registry, agent }
     }
 
     /// Whether the entry belongs to the registry at this address of an EIP-155 chain.
-    pub fn is_in(&self, chain_id: u64, registry: Address) -> bool {
+    pub fn belongs_to_registry(&self, chain_id: u64, registry: Address) -> bool {
         (self.chain_id, self.registry) == (chain_id, registry)
     }
 
@@ -130,7 +130,7 @@ impl Registration {
 
     /// Parses `{"agentRegistry": "eip155:1:0x…", "agentId": 1}` (ERC-8004). The identifier may also be a decimal
     /// string.
-    pub fn read(item: &Value) -> Option<Self> {
+    pub fn from_json(item: &Value) -> Option<Self> {
         let registry = item.get("agentRegistry")?.as_str()?;
         let (chain, address) = registry.strip_prefix("eip155:")?.split_once(':')?;
         let agent = match item.get("agentId")? {
@@ -161,7 +161,7 @@ impl Registration {
 }
 
 /// `eip155:CHAIN:REGISTRY:AGENT`.
-impl fmt::Display for Registration {
+impl fmt::Display for AgentRegistration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "eip155:{}:{}:{}", self.chain_id, self.registry, self.agent)
     }
@@ -170,15 +170,15 @@ impl fmt::Display for Registration {
 /// The text is not `eip155:CHAIN:REGISTRY:AGENT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected eip155:CHAIN:REGISTRY:AGENT, such as eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22")]
-pub struct NotARegistration;
+pub struct AgentRegistrationError;
 
-impl FromStr for Registration {
-    type Err = NotARegistration;
+impl FromStr for AgentRegistration {
+    type Err = AgentRegistrationError;
 
-    fn from_str(text: &str) -> Result<Self, NotARegistration> {
-        let (registry, agent) = text.rsplit_once(':').ok_or(NotARegistration)?;
+    fn from_str(text: &str) -> Result<Self, AgentRegistrationError> {
+        let (registry, agent) = text.rsplit_once(':').ok_or(AgentRegistrationError)?;
         let item = serde_json::json!({"agentRegistry": registry, "agentId": agent});
-        Self::read(&item).ok_or(NotARegistration)
+        Self::from_json(&item).ok_or(AgentRegistrationError)
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
     fn the_key_of_a_registration_is_that_of_ensip_25() {
         let key = |chain: &str, id: Value| {
             let item = json!({"agentRegistry": format!("eip155:{chain}:{REGISTRY}"), "agentId": id});
-            Registration::read(&item).map(|registration| registration.key())
+            AgentRegistration::from_json(&item).map(|registration| registration.key())
         };
         let expected = "agent-registration[0x000100000101148004a169fb4a3325136eb29fa0ceb6d2e539a432][167]";
         assert_eq!(key("1", json!(167)).as_deref(), Some(expected));
@@ -217,7 +217,7 @@ mod tests {
         let of = |name: &str, services: Value| {
             let file =
                 RegistrationFile::parse(json!({"services": services}).to_string().as_bytes()).expect("strict JSON");
-            file.is_of(&EnsName::parse(name).expect("a name"))
+            file.names_agent(&EnsName::parse(name).expect("a name"))
         };
         let both = json!([{"name": "ens", "endpoint": "other.eth"}, {"name": "ENS", "endpoint": "SummarizeAgent.eth"}]);
         assert!(of("summarizeagent.eth", both.clone()) && of("other.eth", both.clone()));

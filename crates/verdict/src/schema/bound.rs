@@ -7,32 +7,32 @@
 use std::collections::BTreeMap;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{self, Limits};
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::json::{self, JsonLimits};
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::served::ServedSchema;
 use super::strict;
-use super::{Schema, SchemaError, Violation};
-use crate::manifest::{Manifest, SchemaEntry};
+use super::{SchemaError, SchemaViolation, StrictSchema};
+use crate::manifest::{BoundSchemaEntry, SchemaManifest};
 
 /// Maximum number of directly and indirectly referenced schemas. The published schemas refer to four.
 pub const MAX_REFERENCES: usize = 32;
 
 /// A compiled bound schema.
 #[derive(Debug)]
-pub struct CompiledSchema {
-    name: BoundName,
-    schema: Schema,
+pub struct BoundSchema {
+    name: BoundSchemaIdentity,
+    schema: StrictSchema,
     document: Value,
     shared: Vec<Value>,
 }
 
 /// Identity of a bound schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct BoundName {
+pub struct BoundSchemaIdentity {
     /// Its `$id`.
     pub id: String,
     /// The canonical location in the card.
@@ -43,14 +43,14 @@ pub struct BoundName {
     pub manifest: String,
 }
 
-impl CompiledSchema {
+impl BoundSchema {
     /// Identity of the schema.
-    pub const fn name(&self) -> &BoundName {
+    pub const fn identity(&self) -> &BoundSchemaIdentity {
         &self.name
     }
 
-    /// The violations in a message, in order; [`Schema::every_violation`] defines their maximum number.
-    pub fn every_violation<'i>(&'i self, message: &'i Value) -> impl Iterator<Item = Violation> + 'i {
+    /// The violations in a message, in order; [`StrictSchema::every_violation`] defines their maximum number.
+    pub fn every_violation<'i>(&'i self, message: &'i Value) -> impl Iterator<Item = SchemaViolation> + 'i {
         self.schema.every_violation(message)
     }
 
@@ -61,7 +61,7 @@ impl CompiledSchema {
 
     /// The target of a reference in `within`: the document, and the schema in it. `within` is this schema or one that
     /// it refers to.
-    pub fn referred<'s>(&'s self, within: &'s Value, reference: &str) -> Option<(&'s Value, &'s Value)> {
+    pub fn resolve_reference<'s>(&'s self, within: &'s Value, reference: &str) -> Option<(&'s Value, &'s Value)> {
         let (target, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let document = match target {
             "" => within,
@@ -77,7 +77,7 @@ impl CompiledSchema {
 
 /// A referenced schema of the same manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sibling<'m> {
+pub struct SiblingSchema<'m> {
     id: &'m str,
     path: &'m str,
     sha256: Digest,
@@ -85,16 +85,16 @@ pub struct Sibling<'m> {
 
 /// Collects the schemas that a bound schema needs.
 #[derive(Debug)]
-pub struct Gathering<'m> {
-    manifest: &'m Manifest,
-    entry: &'m SchemaEntry,
+pub struct BoundSchemaCollector<'m> {
+    manifest: &'m SchemaManifest,
+    entry: &'m BoundSchemaEntry,
     schema: ServedSchema,
     siblings: BTreeMap<&'m str, ServedSchema>,
 }
 
-impl<'m> Gathering<'m> {
+impl<'m> BoundSchemaCollector<'m> {
     /// Starts with the schema itself, whose bytes are proven.
-    pub const fn new(manifest: &'m Manifest, entry: &'m SchemaEntry, schema: ServedSchema) -> Self {
+    pub const fn new(manifest: &'m SchemaManifest, entry: &'m BoundSchemaEntry, schema: ServedSchema) -> Self {
         Self { manifest, entry, schema, siblings: BTreeMap::new() }
     }
 
@@ -102,19 +102,19 @@ impl<'m> Gathering<'m> {
     ///
     /// # Errors
     /// `schema-not-strict` if a schema is not JSON or refers to a schema that the manifest does not pin.
-    pub fn missing(&self) -> Result<Option<Sibling<'m>>, Box<Reason>> {
+    pub fn next_missing(&self) -> Result<Option<SiblingSchema<'m>>, Box<Reason>> {
         for served in std::iter::once(&self.schema).chain(self.siblings.values()) {
-            let document = served.document().map_err(|error| not_strict(&error.clone().into()))?;
+            let document = served.parsed_schema().map_err(|error| not_strict(&error.clone().into()))?;
             let known = |id: &str| id == self.entry.id || self.siblings.contains_key(id);
             if let Some(id) = document.strict_mode.references().find(|id| !known(id)) {
-                return self.sibling(id).map(Some);
+                return self.find_sibling(id).map(Some);
             }
         }
         Ok(None)
     }
 
-    fn sibling(&self, id: &str) -> Result<Sibling<'m>, Box<Reason>> {
-        let refused = |why: String| Box::new(Reason::new(Code::SchemaNotStrict).observed(why));
+    fn find_sibling(&self, id: &str) -> Result<SiblingSchema<'m>, Box<Reason>> {
+        let refused = |why: String| Box::new(Reason::new(ReasonCode::SchemaNotStrict).observed(why));
         if self.siblings.len() == MAX_REFERENCES {
             return Err(refused(format!("it refers to more than {MAX_REFERENCES} others")));
         }
@@ -122,19 +122,19 @@ impl<'m> Gathering<'m> {
         let verbs = self.manifest.verbs().iter().flat_map(|verb| [&verb.request, &verb.receipt]);
         let mut all = shared.chain(verbs.map(|entry| (&entry.id, &entry.path, entry.sha256)));
         match all.find(|(known, ..)| *known == id) {
-            Some((id, path, Some(sha256))) => Ok(Sibling { id, path, sha256 }),
+            Some((id, path, Some(sha256))) => Ok(SiblingSchema { id, path, sha256 }),
             _ => Err(refused(format!("the manifest pins no schema {:?}", excerpt(id)))),
         }
     }
 
     /// Locations of a sibling: next to each location of the schema itself.
-    pub fn locations(&self, sibling: &Sibling<'_>) -> Vec<String> {
+    pub fn locations(&self, sibling: &SiblingSchema<'_>) -> Vec<String> {
         let own = std::iter::once(&self.entry.canonical).chain(&self.entry.mirrors);
         own.filter_map(|location| relocated(location, &self.entry.path, sibling.path)).collect()
     }
 
     /// Supplies what one of those locations served. Returns whether the bytes are the pinned ones.
-    pub fn supply(&mut self, sibling: Sibling<'m>, served: ServedSchema) -> bool {
+    pub fn supply(&mut self, sibling: SiblingSchema<'m>, served: ServedSchema) -> bool {
         let is_pinned = served.digest() == sibling.sha256 || clresolve_core::mutant!("siblings-of-anybody");
         if is_pinned {
             self.siblings.insert(sibling.id, served);
@@ -143,49 +143,49 @@ impl<'m> Gathering<'m> {
     }
 
     /// The collected schemas, ready to compile.
-    pub fn ready(self) -> Ready {
-        let name = BoundName {
+    pub fn into_bundle(self) -> SchemaBundle {
+        let name = BoundSchemaIdentity {
             id: self.entry.id.clone(),
             location: self.entry.canonical.clone(),
             sha256: self.schema.digest(),
             manifest: self.manifest.id().to_owned(),
         };
-        Ready { name, schema: self.schema, siblings: self.siblings.into_values().collect() }
+        SchemaBundle { name, schema: self.schema, siblings: self.siblings.into_values().collect() }
     }
 }
 
 /// A schema with all schemas that it refers to.
 #[derive(Debug)]
-pub struct Ready {
-    name: BoundName,
+pub struct SchemaBundle {
+    name: BoundSchemaIdentity,
     schema: ServedSchema,
     siblings: Vec<ServedSchema>,
 }
 
-impl Ready {
+impl SchemaBundle {
     /// Compiles the schema.
     ///
     /// # Errors
     /// `schema-not-strict` if a strict compiler would reject it or one that it refers to.
-    pub fn compile(self) -> Result<CompiledSchema, Box<Reason>> {
+    pub fn compile(self) -> Result<BoundSchema, Box<Reason>> {
         let document = parsed(&self.schema)?;
-        let read = self.siblings.iter().filter_map(|sibling| sibling.document().ok());
+        let read = self.siblings.iter().filter_map(|sibling| sibling.parsed_schema().ok());
         let faults: Vec<_> = read.flat_map(|document| document.strict_mode.faults(|_| true)).cloned().collect();
         if !faults.is_empty() {
             return Err(not_strict(&SchemaError::NotStrict(faults)));
         }
         let shared = self.siblings.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
-        let schema = Schema::load(self.schema.bytes(), &shared).map_err(|error| not_strict(&error))?;
-        Ok(CompiledSchema { name: self.name, schema, document, shared })
+        let schema = StrictSchema::load(self.schema.bytes(), &shared).map_err(|error| not_strict(&error))?;
+        Ok(BoundSchema { name: self.name, schema, document, shared })
     }
 }
 
 fn parsed(served: &ServedSchema) -> Result<Value, Box<Reason>> {
-    json::parse(served.bytes(), Limits::SCHEMA).map_err(|error| not_strict(&error.into()))
+    json::parse(served.bytes(), JsonLimits::SCHEMA).map_err(|error| not_strict(&error.into()))
 }
 
 fn not_strict(error: &SchemaError) -> Box<Reason> {
-    Box::new(Reason::new(Code::SchemaNotStrict).observed(excerpt(&error.to_string())))
+    Box::new(Reason::new(ReasonCode::SchemaNotStrict).observed(excerpt(&error.to_string())))
 }
 
 /// The location of the file `other` in a release that serves the file `path` at `location`. A location may contain only
@@ -226,25 +226,25 @@ mod tests {
         json!({"$id": SHARED, "$defs": {"envelope": {"type": "object", "required": ["verb"]}}})
     }
 
-    fn manifest(own: &Value, shared: &Value) -> Manifest {
+    fn manifest(own: &Value, shared: &Value) -> SchemaManifest {
         let entry = |side: &str, of: &Value| {
             let path = format!("v1/commons/sum/sum.{side}.schema.json");
             json!({"canonical": format!("ipfs://CID/{}", &path[3..]), "mirrors": [format!("https://schemas.example/{path}")],
-                "id": format!("https://schemas.example/{path}"), "path": path, "sha256": Digest::of(&bytes(of))})
+                "id": format!("https://schemas.example/{path}"), "path": path, "sha256": Digest::compute(&bytes(of))})
         };
-        let shared = json!({"path": "v1/_shared/x402.schema.json", "id": SHARED, "bytes": 1, "sha256": Digest::of(&bytes(shared))});
+        let shared = json!({"path": "v1/_shared/x402.schema.json", "id": SHARED, "bytes": 1, "sha256": Digest::compute(&bytes(shared))});
         let file = json!({"schema": "clresolve.manifest/1", "id": "protocol-commons/1", "class": "commons", "version": "1",
             "verbs": [{"name": "sum", "request": entry("request", own), "receipt": entry("receipt", &json!({}))}], "shared": [shared]});
-        Manifest::load(file.to_string().as_bytes()).expect("a manifest")
+        SchemaManifest::load(file.to_string().as_bytes()).expect("a manifest")
     }
 
-    fn compiled(own: &Value, shared: &Value) -> Result<CompiledSchema, Box<Reason>> {
+    fn compiled(own: &Value, shared: &Value) -> Result<BoundSchema, Box<Reason>> {
         let manifest = manifest(own, shared);
-        let mut gathering = Gathering::new(&manifest, &manifest.verbs()[0].request, served(own));
-        while let Some(sibling) = gathering.missing()? {
+        let mut gathering = BoundSchemaCollector::new(&manifest, &manifest.verbs()[0].request, served(own));
+        while let Some(sibling) = gathering.next_missing()? {
             assert!(gathering.supply(sibling, served(shared)));
         }
-        gathering.ready().compile()
+        gathering.into_bundle().compile()
     }
 
     #[test]
@@ -253,19 +253,19 @@ mod tests {
         assert_eq!(bound.every_violation(&json!({"x402": {"verb": "sum"}})).count(), 0);
         assert_eq!(bound.every_violation(&json!({"x402": {}})).count(), 1);
         let (document, schema) =
-            bound.referred(bound.document(), &format!("{SHARED}#/$defs/envelope")).expect("it is there");
+            bound.resolve_reference(bound.document(), &format!("{SHARED}#/$defs/envelope")).expect("it is there");
         assert_eq!((document, &schema["required"]), (&shared(), &json!(["verb"])));
-        assert!(bound.referred(document, "#/$defs/other").is_none());
+        assert!(bound.resolve_reference(document, "#/$defs/other").is_none());
     }
 
     #[test]
     fn other_bytes_than_the_pinned_ones_are_no_sibling() {
         let manifest = manifest(&own(), &shared());
-        let mut gathering = Gathering::new(&manifest, &manifest.verbs()[0].request, served(&own()));
-        let sibling = gathering.missing().expect("it is pinned").expect("one is referred to");
+        let mut gathering = BoundSchemaCollector::new(&manifest, &manifest.verbs()[0].request, served(&own()));
+        let sibling = gathering.next_missing().expect("it is pinned").expect("one is referred to");
         let other = json!({"$id": SHARED, "$defs": {"envelope": true}});
         assert!(!gathering.supply(sibling, served(&other)));
-        assert_eq!(gathering.missing().expect("it is pinned"), Some(sibling));
+        assert_eq!(gathering.next_missing().expect("it is pinned"), Some(sibling));
         let locations = gathering.locations(&sibling);
         assert_eq!(locations, ["ipfs://CID/_shared/x402.schema.json", SHARED]);
     }
@@ -278,7 +278,7 @@ mod tests {
         loose["requiredAtNoon"] = json!(true);
         for (own, shared) in [(elsewhere, shared()), (own(), loose)] {
             let refused = compiled(&own, &shared).expect_err("it is not strict");
-            assert_eq!(refused.code, Code::SchemaNotStrict);
+            assert_eq!(refused.code, ReasonCode::SchemaNotStrict);
         }
     }
 

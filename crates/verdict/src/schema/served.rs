@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{self, JsonError, Limits};
-use clresolve_core::text::clipped;
+use clresolve_core::json::{self, JsonError, JsonLimits};
+use clresolve_core::text::truncate_bytes;
 
 use super::strict::{self, StrictModeFaults};
 
@@ -19,12 +19,12 @@ pub struct ServedSchema {
     bytes: Bytes,
     digest: Digest,
     unix_digest: Option<Digest>,
-    read: Arc<Result<ReadSchema, JsonError>>,
+    read: Arc<Result<SchemaSummary, JsonError>>,
 }
 
 /// Properties of a parsed document.
 #[derive(Debug)]
-pub struct ReadSchema {
+pub struct SchemaSummary {
     /// Its `$id`, if it is not longer than any in a manifest.
     pub id: Option<String>,
     /// The digest of its JSON value, independent of formatting.
@@ -36,13 +36,13 @@ pub struct ReadSchema {
 impl ServedSchema {
     /// Hashes and parses what was served.
     pub fn read(bytes: Bytes) -> Self {
-        let read = json::parse(&bytes, Limits::SCHEMA).map(|document| ReadSchema {
-            id: strict::id(&document).map(|id| clipped(id, MAX_ID_BYTES)),
+        let read = json::parse(&bytes, JsonLimits::SCHEMA).map(|document| SchemaSummary {
+            id: strict::id(&document).map(|id| truncate_bytes(id, MAX_ID_BYTES)),
             // `serde_json` prints the members of an object sorted.
-            value: Digest::of(document.to_string().as_bytes()),
-            strict_mode: StrictModeFaults::of(&document),
+            value: Digest::compute(document.to_string().as_bytes()),
+            strict_mode: StrictModeFaults::analyse(&document),
         });
-        Self { digest: Digest::of(&bytes), unix_digest: unix_digest(&bytes), read: Arc::new(read), bytes }
+        Self { digest: Digest::compute(&bytes), unix_digest: compute_lf_digest(&bytes), read: Arc::new(read), bytes }
     }
 
     /// The bytes as received.
@@ -56,7 +56,7 @@ impl ServedSchema {
     }
 
     /// SHA-256 of the bytes with each CRLF replaced by LF; `None` if there is no CRLF.
-    pub const fn unix_digest(&self) -> Option<Digest> {
+    pub const fn lf_digest(&self) -> Option<Digest> {
         self.unix_digest
     }
 
@@ -64,15 +64,15 @@ impl ServedSchema {
     ///
     /// # Errors
     /// [`JsonError`] if the bytes are not strict JSON.
-    pub fn document(&self) -> Result<&ReadSchema, &JsonError> {
+    pub fn parsed_schema(&self) -> Result<&SchemaSummary, &JsonError> {
         self.read.as_ref().as_ref()
     }
 }
 
-fn unix_digest(bytes: &[u8]) -> Option<Digest> {
+fn compute_lf_digest(bytes: &[u8]) -> Option<Digest> {
     let is_kept = |at: &usize| !bytes[*at..].starts_with(b"\r\n");
     let unix: Vec<u8> = (0..bytes.len()).filter(is_kept).map(|at| bytes[at]).collect();
-    (unix.len() < bytes.len()).then(|| Digest::of(&unix))
+    (unix.len() < bytes.len()).then(|| Digest::compute(&unix))
 }
 
 #[cfg(test)]
@@ -81,15 +81,15 @@ mod tests {
 
     #[test]
     fn only_the_carriage_return_of_a_line_end_is_left_out() {
-        let unix = |text: &str| unix_digest(text.as_bytes());
-        assert_eq!(unix("a\r\nb\r\n"), Some(Digest::of(b"a\nb\n")));
-        assert_eq!(unix("a\rb\r\r\n\r"), Some(Digest::of(b"a\rb\r\n\r")));
+        let unix = |text: &str| compute_lf_digest(text.as_bytes());
+        assert_eq!(unix("a\r\nb\r\n"), Some(Digest::compute(b"a\nb\n")));
+        assert_eq!(unix("a\rb\r\r\n\r"), Some(Digest::compute(b"a\rb\r\n\r")));
         assert_eq!(unix("a\rb\n\r"), None);
     }
 
     #[test]
     fn the_value_of_a_document_does_not_depend_on_its_form() {
-        let value = |text: &str| ServedSchema::read(text.to_owned().into()).document().expect("strict JSON").value;
+        let value = |text: &str| ServedSchema::read(text.to_owned().into()).parsed_schema().expect("strict JSON").value;
         assert_eq!(value(r#"{"a":1,"b":"\u0061"}"#), value("{\n\"b\": \"a\", \"a\": 1}"));
         assert_ne!(value(r#"{"a":1}"#), value(r#"{"a":1.5}"#));
     }
@@ -98,8 +98,8 @@ mod tests {
     fn a_long_id_equals_no_other() {
         let id = |length: usize| format!("https://schemas.example/{}", "x".repeat(length));
         let read = |id: &str| ServedSchema::read(format!(r#"{{"$id":"{id}"}}"#).into());
-        assert_eq!(read(&id(9)).document().expect("strict JSON").id.as_deref(), Some(&*id(9)));
-        let long = read(&id(9000)).document().expect("strict JSON").id.clone().expect("an id");
+        assert_eq!(read(&id(9)).parsed_schema().expect("strict JSON").id.as_deref(), Some(&*id(9)));
+        let long = read(&id(9000)).parsed_schema().expect("strict JSON").id.clone().expect("an id");
         assert!(long.len() <= MAX_ID_BYTES && !id(9000).starts_with(&long));
     }
 }

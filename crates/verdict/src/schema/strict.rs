@@ -14,7 +14,7 @@ use std::fmt;
 use jsonschema::Draft;
 use serde_json::{Map, Value};
 
-use clresolve_core::json::kind;
+use clresolve_core::json::json_type;
 use clresolve_core::json::pointer;
 use clresolve_core::text::excerpt;
 
@@ -34,21 +34,21 @@ pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// The parts of a schema that a strict compiler would reject. One pass finds them, before it is known which other
 /// schemas are available.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StrictModeFaults(Vec<Refusable>);
+pub struct StrictModeFaults(Vec<ConditionalFault>);
 
 /// A part that a strict compiler rejects: always, or unless the schema with this absolute URI is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Refusable {
+struct ConditionalFault {
     unless_at_hand: Option<String>,
-    fault: Fault,
+    fault: StrictModeFault,
 }
 
 impl StrictModeFaults {
     /// Analyses `schema`.
-    pub fn of(schema: &Value) -> Self {
+    pub fn analyse(schema: &Value) -> Self {
         let base = id(schema);
         let url = base.filter(|base| base.len() <= MAX_BASE_BYTES).and_then(|base| url::Url::parse(base).ok());
-        let mut walk = Traversal {
+        let mut walk = SchemaTraversal {
             base,
             url,
             options: jsonschema::options(),
@@ -57,14 +57,14 @@ impl StrictModeFaults {
             faults: 0,
             found: Vec::new(),
         };
-        walk.schema(schema);
+        walk.visit_schema(schema);
         Self(walk.found)
     }
 
     /// The faults, at most [`MAX_FAULTS`]. `at_hand` returns whether the schema with this absolute URI (without
     /// fragment) is available. References to the schema itself are always allowed.
-    pub fn faults(&self, at_hand: impl Fn(&str) -> bool) -> impl Iterator<Item = &Fault> {
-        let is_refused = move |word: &&Refusable| !word.unless_at_hand.as_deref().is_some_and(&at_hand);
+    pub fn faults(&self, at_hand: impl Fn(&str) -> bool) -> impl Iterator<Item = &StrictModeFault> {
+        let is_refused = move |word: &&ConditionalFault| !word.unless_at_hand.as_deref().is_some_and(&at_hand);
         self.0.iter().filter(is_refused).map(|word| &word.fault).take(MAX_FAULTS)
     }
 
@@ -81,14 +81,14 @@ pub fn id(schema: &Value) -> Option<&str> {
 
 /// One part of a schema that a strict compiler rejects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct StrictModeFault {
     /// JSON Pointer into the schema.
     pub pointer: String,
     /// The kind of fault.
-    pub kind: FaultKind,
+    pub kind: StrictModeFaultKind,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for StrictModeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {:?}", self.kind, self.pointer)
     }
@@ -97,7 +97,7 @@ impl fmt::Display for Fault {
 /// The kind of a fault in a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum FaultKind {
+pub enum StrictModeFaultKind {
     /// A keyword that 2020-12 does not define.
     #[error("unknown keyword {0:?}")]
     UnknownKeyword(String),
@@ -178,7 +178,7 @@ const PLAIN: [&str; 36] = [
     "writeOnly",
 ];
 
-struct Traversal<'s> {
+struct SchemaTraversal<'s> {
     base: Option<&'s str>,
     url: Option<url::Url>,
     options: jsonschema::ValidationOptions<'static>,
@@ -186,74 +186,74 @@ struct Traversal<'s> {
     /// The other schemas that are referred to.
     targets: BTreeSet<&'s str>,
     faults: usize,
-    found: Vec<Refusable>,
+    found: Vec<ConditionalFault>,
 }
 
-impl<'s> Traversal<'s> {
+impl<'s> SchemaTraversal<'s> {
     /// The parser bounds the depth of the document and therefore the recursion.
-    fn schema(&mut self, schema: &'s Value) {
+    fn visit_schema(&mut self, schema: &'s Value) {
         match schema {
             Value::Bool(_) => {}
-            Value::Object(object) => self.object(object),
-            other => self.fault(FaultKind::NotSchema(kind(other))),
+            Value::Object(object) => self.visit_object(object),
+            other => self.add_fault(StrictModeFaultKind::NotSchema(json_type(other))),
         }
     }
 
-    fn object(&mut self, object: &'s Map<String, Value>) {
-        self.pairs(object);
+    fn visit_object(&mut self, object: &'s Map<String, Value>) {
+        self.check_keyword_pairs(object);
         for (keyword, value) in object {
             if self.faults == MAX_FAULTS {
                 return;
             }
-            self.below(keyword, |walk| walk.keyword(keyword, value));
+            self.walk_segment(keyword, |walk| walk.visit_keyword(keyword, value));
         }
     }
 
-    fn keyword(&mut self, keyword: &str, value: &'s Value) {
+    fn visit_keyword(&mut self, keyword: &str, value: &'s Value) {
         if ONE.contains(&keyword) {
-            self.schema(value);
+            self.visit_schema(value);
         } else if LIST.contains(&keyword) {
             for (at, item) in value.as_array().into_iter().flatten().enumerate() {
-                self.below(&at.to_string(), |walk| walk.schema(item));
+                self.walk_segment(&at.to_string(), |walk| walk.visit_schema(item));
             }
         } else if NAMED.contains(&keyword) {
             for (name, item) in value.as_object().into_iter().flatten() {
-                self.below(name, |walk| walk.schema(item));
+                self.walk_segment(name, |walk| walk.visit_schema(item));
             }
         } else if let Some(text) = value.as_str() {
-            self.text_keyword(keyword, text);
+            self.visit_text_keyword(keyword, text);
         } else if !PLAIN.contains(&keyword) && !REFERENCE.contains(&keyword) {
-            self.fault(FaultKind::UnknownKeyword(excerpt(keyword)));
+            self.add_fault(StrictModeFaultKind::UnknownKeyword(excerpt(keyword)));
         }
     }
 
-    fn text_keyword(&mut self, keyword: &str, text: &'s str) {
+    fn visit_text_keyword(&mut self, keyword: &str, text: &'s str) {
         match keyword {
-            "$ref" | "$dynamicRef" => self.reference(text),
+            "$ref" | "$dynamicRef" => self.record_reference(text),
             "$schema" if text.trim_end_matches('#') != DIALECT => {
-                self.fault(FaultKind::UnknownDialect(excerpt(text)));
+                self.add_fault(StrictModeFaultKind::UnknownDialect(excerpt(text)));
             }
             "format" if !self.options.is_known_format(Draft::Draft202012, text) => {
-                self.fault(FaultKind::UnknownFormat(excerpt(text)));
+                self.add_fault(StrictModeFaultKind::UnknownFormat(excerpt(text)));
             }
             known if PLAIN.contains(&known) => {}
-            _ => self.fault(FaultKind::UnknownKeyword(excerpt(keyword))),
+            _ => self.add_fault(StrictModeFaultKind::UnknownKeyword(excerpt(keyword))),
         }
     }
 
     /// Records each target once.
-    fn reference(&mut self, reference: &'s str) {
+    fn record_reference(&mut self, reference: &'s str) {
         let target = reference.split_once('#').map_or(reference, |(target, _)| target);
         if target.is_empty() || self.base == Some(target) || self.targets.contains(target) {
             return;
         }
-        let kind = FaultKind::UnresolvedReference(excerpt(reference));
+        let kind = StrictModeFaultKind::UnresolvedReference(excerpt(reference));
         if self.targets.len() == MAX_REFERENCES {
-            return self.fault(kind);
+            return self.add_fault(kind);
         }
         self.targets.insert(target);
-        let fault = Fault { pointer: excerpt(&self.place), kind };
-        self.found.push(Refusable { unless_at_hand: Some(self.absolute(target)), fault });
+        let fault = StrictModeFault { pointer: excerpt(&self.place), kind };
+        self.found.push(ConditionalFault { unless_at_hand: Some(self.absolute(target)), fault });
     }
 
     fn absolute(&self, target: &str) -> String {
@@ -261,7 +261,7 @@ impl<'s> Traversal<'s> {
         joined.map_or_else(|| target.to_owned(), String::from)
     }
 
-    fn pairs(&mut self, object: &Map<String, Value>) {
+    fn check_keyword_pairs(&mut self, object: &Map<String, Value>) {
         let has = |keyword: &str| object.contains_key(keyword);
         let rules = [
             (has("then") && !has("if"), "then", "if"),
@@ -271,22 +271,22 @@ impl<'s> Traversal<'s> {
             (has("maxContains") && !has("contains"), "maxContains", "contains"),
         ];
         for (_, keyword, other) in rules.into_iter().filter(|(broken, ..)| *broken) {
-            self.fault(FaultKind::Ignored(keyword, other));
+            self.add_fault(StrictModeFaultKind::Ignored(keyword, other));
         }
     }
 
-    fn below(&mut self, segment: &str, walk: impl FnOnce(&mut Self)) {
+    fn walk_segment(&mut self, segment: &str, walk: impl FnOnce(&mut Self)) {
         let length = self.place.len();
         pointer::push(&mut self.place, segment);
         walk(self);
         self.place.truncate(length);
     }
 
-    fn fault(&mut self, kind: FaultKind) {
+    fn add_fault(&mut self, kind: StrictModeFaultKind) {
         if self.faults < MAX_FAULTS {
             self.faults += 1;
-            let fault = Fault { pointer: excerpt(&self.place), kind };
-            self.found.push(Refusable { unless_at_hand: None, fault });
+            let fault = StrictModeFault { pointer: excerpt(&self.place), kind };
+            self.found.push(ConditionalFault { unless_at_hand: None, fault });
         }
     }
 }
@@ -297,8 +297,8 @@ mod tests {
 
     use super::*;
 
-    fn only(schema: &Value) -> (String, FaultKind) {
-        let strictness = StrictModeFaults::of(schema);
+    fn only(schema: &Value) -> (String, StrictModeFaultKind) {
+        let strictness = StrictModeFaults::analyse(schema);
         let mut faults: Vec<_> = strictness.faults(|uri| uri == "https://schemas.example/known").cloned().collect();
         assert_eq!(faults.len(), 1, "{faults:?}");
         let fault = faults.remove(0);
@@ -311,29 +311,33 @@ mod tests {
             (
                 json!({"properties": {"a": {"minLenght": 1}}}),
                 "/properties/a/minLenght",
-                FaultKind::UnknownKeyword("minLenght".into()),
+                StrictModeFaultKind::UnknownKeyword("minLenght".into()),
             ),
-            (json!({"dependencies": {}}), "/dependencies", FaultKind::UnknownKeyword("dependencies".into())),
+            (json!({"dependencies": {}}), "/dependencies", StrictModeFaultKind::UnknownKeyword("dependencies".into())),
             (
                 json!({"markdownDescription": "x"}),
                 "/markdownDescription",
-                FaultKind::UnknownKeyword("markdownDescription".into()),
+                StrictModeFaultKind::UnknownKeyword("markdownDescription".into()),
             ),
-            (json!({"items": {"format": "phone"}}), "/items/format", FaultKind::UnknownFormat("phone".into())),
+            (
+                json!({"items": {"format": "phone"}}),
+                "/items/format",
+                StrictModeFaultKind::UnknownFormat("phone".into()),
+            ),
             (
                 json!({"allOf": [{"$ref": "https://other.example/x#/a"}]}),
                 "/allOf/0/$ref",
-                FaultKind::UnresolvedReference("https://other.example/x#/a".into()),
+                StrictModeFaultKind::UnresolvedReference("https://other.example/x#/a".into()),
             ),
             (
                 json!({"$schema": "http://json-schema.org/draft-07/schema#"}),
                 "/$schema",
-                FaultKind::UnknownDialect("http://json-schema.org/draft-07/schema#".into()),
+                StrictModeFaultKind::UnknownDialect("http://json-schema.org/draft-07/schema#".into()),
             ),
-            (json!({"if": {}}), "", FaultKind::Ignored("if", "then or else")),
-            (json!({"then": {}}), "", FaultKind::Ignored("then", "if")),
-            (json!({"not": {"maxContains": 1}}), "/not", FaultKind::Ignored("maxContains", "contains")),
-            (json!({"items": [{}]}), "/items", FaultKind::NotSchema("a list")),
+            (json!({"if": {}}), "", StrictModeFaultKind::Ignored("if", "then or else")),
+            (json!({"then": {}}), "", StrictModeFaultKind::Ignored("then", "if")),
+            (json!({"not": {"maxContains": 1}}), "/not", StrictModeFaultKind::Ignored("maxContains", "contains")),
+            (json!({"items": [{}]}), "/items", StrictModeFaultKind::NotSchema("a list")),
         ];
         for (schema, pointer, kind) in cases {
             assert_eq!(only(&schema), (pointer.to_owned(), kind), "{schema}");
@@ -346,24 +350,24 @@ mod tests {
             "properties": {"format": {"const": {"y": 2}}, "if": {"$ref": "known"}, "me": {"$ref": "me#/$defs/a"}},
             "default": {"z": 3}, "if": true, "then": false});
         let at_hand = |uri: &str| ["https://schemas.example/known", "https://schemas.example/me"].contains(&uri);
-        assert_eq!(StrictModeFaults::of(&schema).faults(at_hand).count(), 0);
+        assert_eq!(StrictModeFaults::analyse(&schema).faults(at_hand).count(), 0);
     }
 
     #[test]
     fn faults_are_bounded() {
         let many: Map<String, Value> = (0..100).map(|at| (format!("x{at}"), Value::Null)).collect();
-        assert_eq!(StrictModeFaults::of(&Value::Object(many)).faults(|_| false).count(), MAX_FAULTS);
+        assert_eq!(StrictModeFaults::analyse(&Value::Object(many)).faults(|_| false).count(), MAX_FAULTS);
     }
 
     #[test]
     fn references_to_others_are_bounded() {
         let to = |count: usize| -> Vec<Value> { (0..count).map(|at| json!({"$ref": format!("s{at}#/x")})).collect() };
         let many = |count: usize| json!({"$id": "https://schemas.example/me", "allOf": to(count), "anyOf": to(count)});
-        let allowed = StrictModeFaults::of(&many(MAX_REFERENCES));
+        let allowed = StrictModeFaults::analyse(&many(MAX_REFERENCES));
         assert_eq!(allowed.references().count(), MAX_REFERENCES);
         assert_eq!(allowed.references().next(), Some("https://schemas.example/s0"));
         assert_eq!(allowed.faults(|_| true).count(), 0);
-        let beyond = StrictModeFaults::of(&many(MAX_REFERENCES + 1));
+        let beyond = StrictModeFaults::analyse(&many(MAX_REFERENCES + 1));
         assert_eq!(beyond.references().count(), MAX_REFERENCES);
         assert!(beyond.faults(|_| true).count() > 0);
     }
@@ -373,7 +377,8 @@ mod tests {
     fn no_reference_starts_from_an_endless_base() {
         let schema = |id: String| json!({"$id": id, "$ref": "other"});
         let base = "https://schemas.example/";
-        let from = |id: String| StrictModeFaults::of(&schema(id)).references().map(str::to_owned).collect::<Vec<_>>();
+        let from =
+            |id: String| StrictModeFaults::analyse(&schema(id)).references().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(from(base.to_owned()), [format!("{base}other")]);
         assert_eq!(from(format!("{base}{}", "x".repeat(MAX_BASE_BYTES))), ["other"]);
     }

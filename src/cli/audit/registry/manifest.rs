@@ -1,16 +1,16 @@
 //! Parses the manifest of a registry (`meta/manifest.json`) and the descriptor that refers to it
 //! (`.well-known/agent.json`), as published by CommandLayer. No I/O.
 
-use clresolve_audit::list_digest::identity;
-use clresolve_core::json::{self, JsonError, Limits, kind, locate, pointer};
+use clresolve_audit::list_digest::normalized_digest;
+use clresolve_core::json::{self, JsonError, JsonLimits, json_type, locate, pointer};
 use clresolve_resolver::resolve::REGISTRY_LIMIT;
 use serde_json::Value;
 
-use crate::cli::names::{Line, MAX_LINE_BYTES};
+use crate::cli::names::{MAX_LINE_BYTES, NameListLine};
 
 /// Parser limits for a manifest. A published entry has eleven values on three levels. The limits allow twice as many
 /// entries as fit into [`REGISTRY_LIMIT`], on as many levels as a card may have.
-const LIMITS: Limits = Limits { bytes: REGISTRY_LIMIT, levels: 16, values: 128 * 1024, ..Limits::DOCUMENT };
+const LIMITS: JsonLimits = JsonLimits { bytes: REGISTRY_LIMIT, levels: 16, values: 128 * 1024, ..JsonLimits::DOCUMENT };
 
 /// Maximum number of entries. Each may become a row with a request to the chain, and hundreds of thousands of minimal
 /// entries would fit into [`REGISTRY_LIMIT`].
@@ -23,15 +23,15 @@ const NAMED: [&str; 2] = ["/registry/manifest/ipfs", "/registry/manifest/http"];
 const NAMES: [&str; 2] = ["ens", "id"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Document {
+pub(super) enum RegistryDocument {
     /// The entries, as lines of a list that are numbered from 1.
-    Manifest(Vec<Line>),
+    Manifest(Vec<NameListLine>),
     Descriptor(String),
 }
 
 /// Why a document is not a manifest of a registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ManifestError {
+pub(super) enum RegistryManifestError {
     #[error(transparent)]
     Json(#[from] JsonError),
     #[error("line {line}, column {column}: {what}")]
@@ -41,25 +41,25 @@ pub(super) enum ManifestError {
 /// Reads a document.
 ///
 /// # Errors
-/// [`ManifestError`]. An entry without a name is not an error, but becomes an unreadable line.
-pub(super) fn parse(bytes: &[u8]) -> Result<Document, ManifestError> {
-    let value = json::parse(bytes, LIMITS).map_err(|error| placed(bytes, error))?;
+/// [`RegistryManifestError`]. An entry without a name is not an error, but becomes an unreadable line.
+pub(super) fn parse(bytes: &[u8]) -> Result<RegistryDocument, RegistryManifestError> {
+    let value = json::parse(bytes, LIMITS).map_err(|error| with_position(bytes, error))?;
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     let wrong = |at: &str, what: String| {
         let offset = locate::find(text, at).map_or(0, |place| place.value.start);
         let (line, column) = locate::line_and_column(text, offset);
-        ManifestError::Form { line, column, what }
+        RegistryManifestError::Form { line, column, what }
     };
     if let Some(manifest) = pointer::find(&value, "/registry/manifest") {
         let named = NAMED
             .iter()
             .find_map(|at| pointer::find(&value, at).filter(|named| **named != "").map(|named| (at, named)));
         return match named {
-            Some((_, Value::String(to))) => Ok(Document::Descriptor(to.clone())),
+            Some((_, Value::String(to))) => Ok(RegistryDocument::Descriptor(to.clone())),
             Some((at, other)) => {
-                Err(wrong(at, format!("the location of the manifest is {}, not a string", kind(other))))
+                Err(wrong(at, format!("the location of the manifest is {}, not a string", json_type(other))))
             }
-            None => Err(wrong("/registry/manifest", format!("{} without `ipfs` and `http`", kind(manifest)))),
+            None => Err(wrong("/registry/manifest", format!("{} without `ipfs` and `http`", json_type(manifest)))),
         };
     }
     match value.get("entries") {
@@ -69,9 +69,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Document, ManifestError> {
             Err(wrong(&format!("/entries/{MAX_ENTRIES}"), format!("more than {MAX_ENTRIES} entries")))
         }
         Some(Value::Array(entries)) => {
-            Ok(Document::Manifest((1..).zip(entries).map(|(n, entry)| line(n, entry)).collect()))
+            Ok(RegistryDocument::Manifest((1..).zip(entries).map(|(n, entry)| line_of_entry(n, entry)).collect()))
         }
-        Some(other) => Err(wrong("/entries", format!("`entries` is {}, not a list", kind(other)))),
+        Some(other) => Err(wrong("/entries", format!("`entries` is {}, not a list", json_type(other)))),
         None => {
             let what =
                 "neither `entries`, as a manifest of a registry has, nor `registry.manifest`, as a descriptor has";
@@ -81,7 +81,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Document, ManifestError> {
 }
 
 /// Adds line and column to an error that does not contain them.
-fn placed(bytes: &[u8], error: JsonError) -> ManifestError {
+fn with_position(bytes: &[u8], error: JsonError) -> RegistryManifestError {
     let offset = match error {
         JsonError::NotUtf8 { offset } => offset,
         JsonError::ByteOrderMark | JsonError::NotObject { .. } => 0,
@@ -89,41 +89,41 @@ fn placed(bytes: &[u8], error: JsonError) -> ManifestError {
     };
     let before = std::str::from_utf8(&bytes[..offset]).unwrap_or_default();
     let (line, column) = locate::line_and_column(before, offset);
-    ManifestError::Form { line, column, what: error.to_string() }
+    RegistryManifestError::Form { line, column, what: error.to_string() }
 }
 
 /// An entry as a line of a list. The name is not trimmed, unlike that of a line.
-fn line(number: u64, entry: &Value) -> Line {
-    match name(entry) {
+fn line_of_entry(number: u64, entry: &Value) -> NameListLine {
+    match name_of_entry(entry) {
         Ok(name) if name.len() > MAX_LINE_BYTES => {
-            Line::unreadable(number, name, format!("the entry's name is longer than {MAX_LINE_BYTES} bytes"))
+            NameListLine::unreadable(number, name, format!("the entry's name is longer than {MAX_LINE_BYTES} bytes"))
         }
-        Ok(name) => Line::Name { line: number, name: name.to_owned() },
-        Err(why) => Line::unreadable(number, &format!("entry {number}"), why),
+        Ok(name) => NameListLine::Name { line: number, name: name.to_owned() },
+        Err(why) => NameListLine::unreadable(number, &format!("entry {number}"), why),
     }
 }
 
 /// The name in an entry, or why it has none.
-fn name(entry: &Value) -> Result<&str, String> {
+fn name_of_entry(entry: &Value) -> Result<&str, String> {
     if !entry.is_object() {
-        return Err(format!("the entry is {}, not an object", kind(entry)));
+        return Err(format!("the entry is {}, not an object", json_type(entry)));
     }
     let mut names = NAMES.iter().filter_map(|key| Some((key, entry.get(key)?)));
     let Some((first, value)) = names.next() else { return Err("the entry has neither `ens` nor `id`".to_owned()) };
-    let name = text(first, value)?;
+    let name = expect_string(first, value)?;
     for (key, value) in names {
-        if identity(text(key, value)?) != identity(name) {
+        if normalized_digest(expect_string(key, value)?) != normalized_digest(name) {
             return Err(format!("the entry's `{first}` and `{key}` are two names"));
         }
     }
     Ok(name)
 }
 
-fn text<'v>(key: &str, value: &'v Value) -> Result<&'v str, String> {
+fn expect_string<'v>(key: &str, value: &'v Value) -> Result<&'v str, String> {
     match value.as_str() {
         Some("") => Err(format!("the entry's `{key}` is empty")),
         Some(name) => Ok(name),
-        None => Err(format!("the entry's `{key}` is {}, not a string", kind(value))),
+        None => Err(format!("the entry's `{key}` is {}, not a string", json_type(value))),
     }
 }
 
@@ -131,9 +131,9 @@ fn text<'v>(key: &str, value: &'v Value) -> Result<&'v str, String> {
 mod tests {
     use super::*;
 
-    fn entries(text: &str) -> Vec<Line> {
+    fn entries(text: &str) -> Vec<NameListLine> {
         match parse(text.as_bytes()) {
-            Ok(Document::Manifest(entries)) => entries,
+            Ok(RegistryDocument::Manifest(entries)) => entries,
             other => panic!("{other:?}"),
         }
     }
@@ -146,7 +146,7 @@ mod tests {
     fn both_forms_of_entries_name_their_agents() {
         let text =
             r#"{"entries": [{"id": "a.eth", "ens": "a.eth", "class": "commons"}, {"id": "b.eth"}, {"ens": " "}]}"#;
-        let name = |line, name: &str| Line::Name { line, name: name.to_owned() };
+        let name = |line, name: &str| NameListLine::Name { line, name: name.to_owned() };
         assert_eq!(entries(text), [name(1, "a.eth"), name(2, "b.eth"), name(3, " ")]);
         assert_eq!(entries(r#"{"entries": []}"#), []);
     }
@@ -160,8 +160,8 @@ mod tests {
         let why: Vec<String> = entries(&text)
             .into_iter()
             .map(|line| match line {
-                Line::Unreadable { why, .. } => why,
-                Line::Name { name, .. } => panic!("{name}"),
+                NameListLine::Unreadable { why, .. } => why,
+                NameListLine::Name { name, .. } => panic!("{name}"),
             })
             .collect();
         assert_eq!(
@@ -181,15 +181,15 @@ mod tests {
     fn a_descriptor_leads_to_what_a_cid_proves_or_else_to_its_host() {
         let to = |text: &str| parse(text.as_bytes());
         let both = r#"{"registry": {"manifest": {"http": "https://a.example/m", "ipfs": "ipfs://b/m"}}}"#;
-        assert_eq!(to(both), Ok(Document::Descriptor("ipfs://b/m".to_owned())));
+        assert_eq!(to(both), Ok(RegistryDocument::Descriptor("ipfs://b/m".to_owned())));
         let one = r#"{"registry": {"manifest": {"http": "https://a.example/m", "ipfs": ""}}, "entries": []}"#;
-        assert_eq!(to(one), Ok(Document::Descriptor("https://a.example/m".to_owned())));
+        assert_eq!(to(one), Ok(RegistryDocument::Descriptor("https://a.example/m".to_owned())));
     }
 
     #[test]
     fn what_is_no_manifest_is_refused_with_line_and_column() {
         let form = parse(b"{\n  \"entries\": {}\n}").unwrap_err();
-        assert!(matches!(form, ManifestError::Form { line: 2, column: 14, .. }), "{form}");
+        assert!(matches!(form, RegistryManifestError::Form { line: 2, column: 14, .. }), "{form}");
         for (text, why) in [
             ("{\n  \"entries\": {}\n}", "line 2, column 14: `entries` is an object, not a list"),
             ("{\"name\": 1}", "line 1, column 1: neither `entries`"),

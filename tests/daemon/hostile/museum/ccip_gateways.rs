@@ -1,6 +1,6 @@
 //! How CCIP-Read gateways (ERC-3668) answer, as data.
 
-use clresolve_resolver::fetch::{Call, Egress, ForeignUrl, deadline_in};
+use clresolve_resolver::fetch::{Egress, EgressRequest, UntrustedUrl, deadline_in};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
@@ -64,10 +64,10 @@ impl Lookup {
     /// The data, signed for another contract.
     fn signed_for(&self, sender: &str) -> String {
         let url = HONEST.replace("{sender}", sender).replace("{data}", &self.data);
-        let url = ForeignUrl::parse(&url, usize::MAX).unwrap();
+        let url = UntrustedUrl::parse(&url, usize::MAX).unwrap();
         let answered = async {
-            let call = Call::get("application/json");
-            let reply = self.upstream.foreign(&url, call, deadline_in(PATIENCE)).await.unwrap();
+            let call = EgressRequest::get("application/json");
+            let reply = self.upstream.send_untrusted(&url, call, deadline_in(PATIENCE)).await.unwrap();
             reply.bytes(ANSWER_LIMIT).await.unwrap()
         };
         let body = block_in_place(|| Handle::current().block_on(answered));

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use clresolve_ipfs::ContentId;
-use clresolve_ipfs::build::car;
+use clresolve_ipfs::build::write_car;
 
 use super::exhibit::{Exhibit, page, redirected, silent, whole, without_last_chunk};
 use crate::hostile::gateways::NAME;
@@ -98,7 +98,7 @@ pub(super) static ALL: &[Exhibit<Fault>] = &[
     exhibit("CAR: no roots", "CARs without roots", "lassie #354", |q| fault("no-roots", q)),
     exhibit("CAR: another root", "CARs with another root", "lassie #326", |q| fault("wrong-root", q)),
     exhibit("CAR: placeholder root", "CARs with root `bafkqaaa`", "ipfs/specs #402", |q| {
-        rewritten(q, |_| car(&empty(), q.along().iter().map(|(cid, block)| (cid, block))))
+        rewritten(q, |_| write_car(&empty(), q.along().iter().map(|(cid, block)| (cid, block))))
     }),
     exhibit("CAR: version 2", "CARv2", "media type (in-web-browsers #192)", |q| fault("carv2", q)),
     exhibit("CAR: any order", "the last block first", "ipfs/specs #412", |q| fault("reverse", q)),

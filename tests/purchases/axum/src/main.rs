@@ -1,5 +1,5 @@
-//! A seller of the published crates: `x402-axum` before the answer, `x402-facilitator-local` in the same process. It reads
-//! what it sells as a line of JSON, answers with its URL, and ends with its standard input.
+//! A seller of the published crates: `x402-axum` before the answer, `x402-facilitator-local` in the same process. It
+//! reads what it sells as a line of JSON, answers with its URL, and ends with its standard input.
 
 use std::collections::HashMap;
 use std::error::Error;

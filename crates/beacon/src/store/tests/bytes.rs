@@ -6,10 +6,10 @@ use std::fs;
 use super::data;
 use super::mainnet::{CURRENT_SLOT, Mainnet};
 use super::vectors::Vector;
-use crate::codec::LightClientData;
+use crate::codec::LightClientCodec;
 use crate::containers::{LightClientFinalityUpdate, LightClientOptimisticUpdate, LightClientUpdate};
 use crate::error::LightClientError;
-use crate::fork::Fork;
+use crate::fork::ConsensusFork;
 use crate::store::LightClientStore;
 
 /// Changes one bit of each `stride`th byte. `process` returns the store after the data was processed.
@@ -35,7 +35,7 @@ fn assert_each_byte_counts(
 #[test]
 fn each_byte_of_a_vector_counts() {
     let Some(folder) = data::folder() else { return };
-    for fork in [Fork::Deneb, Fork::Electra] {
+    for fork in [ConsensusFork::Deneb, ConsensusFork::Electra] {
         for entry in fs::read_dir(folder.join("spec").join(fork.name())).expect("a folder of vectors") {
             let vector = Vector::open(&entry.expect("a readable folder").path(), fork);
             let (ssz, current_slot) = vector.first_update();
@@ -52,8 +52,8 @@ fn each_byte_of_a_vector_counts() {
 #[test]
 fn each_byte_of_a_mainnet_bootstrap_counts() {
     let Some(mainnet) = Mainnet::read() else { return };
-    assert_each_byte_counts(&mainnet.bootstrap.to_ssz(Fork::Capella), 13, |bytes| {
-        let bootstrap = LightClientData::from_ssz(bytes, Fork::Capella, &mainnet.spec)?;
+    assert_each_byte_counts(&mainnet.bootstrap.to_ssz(ConsensusFork::Capella), 13, |bytes| {
+        let bootstrap = LightClientCodec::from_ssz(bytes, ConsensusFork::Capella, &mainnet.spec)?;
         LightClientStore::bootstrap(mainnet.spec.clone(), mainnet.checkpoint, bootstrap)
     });
 }
@@ -62,9 +62,9 @@ fn each_byte_of_a_mainnet_bootstrap_counts() {
 fn each_byte_of_a_mainnet_update_counts() {
     let Some(mainnet) = Mainnet::read() else { return };
     let before = mainnet.updated_store(1);
-    assert_each_byte_counts(&mainnet.updates[1].to_ssz(Fork::Capella), 13, |bytes| {
+    assert_each_byte_counts(&mainnet.updates[1].to_ssz(ConsensusFork::Capella), 13, |bytes| {
         let mut store = before.clone();
-        let update = LightClientUpdate::from_ssz(bytes, Fork::Capella, &mainnet.spec)?;
+        let update = LightClientUpdate::from_ssz(bytes, ConsensusFork::Capella, &mainnet.spec)?;
         store.process_update(&update, CURRENT_SLOT)?;
         Ok(store)
     });
@@ -74,15 +74,15 @@ fn each_byte_of_a_mainnet_update_counts() {
 fn each_byte_of_mainnet_head_updates_counts() {
     let Some(mainnet) = Mainnet::read() else { return };
     let before = mainnet.updated_store(6);
-    assert_each_byte_counts(&mainnet.finality.to_ssz(Fork::Capella), 1, |bytes| {
+    assert_each_byte_counts(&mainnet.finality.to_ssz(ConsensusFork::Capella), 1, |bytes| {
         let mut store = before.clone();
-        let update = LightClientFinalityUpdate::from_ssz(bytes, Fork::Capella, &mainnet.spec)?;
+        let update = LightClientFinalityUpdate::from_ssz(bytes, ConsensusFork::Capella, &mainnet.spec)?;
         store.process_finality_update(&update, CURRENT_SLOT)?;
         Ok(store)
     });
-    assert_each_byte_counts(&mainnet.optimistic.to_ssz(Fork::Capella), 1, |bytes| {
+    assert_each_byte_counts(&mainnet.optimistic.to_ssz(ConsensusFork::Capella), 1, |bytes| {
         let mut store = before.clone();
-        let update = LightClientOptimisticUpdate::from_ssz(bytes, Fork::Capella, &mainnet.spec)?;
+        let update = LightClientOptimisticUpdate::from_ssz(bytes, ConsensusFork::Capella, &mainnet.spec)?;
         store.process_optimistic_update(&update, CURRENT_SLOT)?;
         Ok(store)
     });

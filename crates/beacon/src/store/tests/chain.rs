@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 use alloy_primitives::B256;
 
 use crate::containers::{ExecutionPayloadHeader, LightClientHeader, LightClientUpdate};
-use crate::fork::Fork;
-use crate::spec::{ChainSpec, ForkActivation, Preset};
+use crate::fork::ConsensusFork;
+use crate::spec::{BeaconPreset, ChainSpec, ForkActivation};
 use crate::store::LightClientStore;
-use crate::testing::{BeaconBlock, BeaconState, SigningCommittee};
+use crate::testing::{BeaconBlock, BeaconState, SigningSyncCommittee};
 
 /// Members of a committee.
 pub(super) const MEMBERS: usize = 32;
@@ -19,11 +19,11 @@ pub(super) const NOW: u64 = 1000;
 /// Slot of the checkpoint: the first of period 1.
 pub(super) const CHECKPOINT: u64 = 64;
 
-static COMMITTEES: LazyLock<Vec<SigningCommittee>> =
-    LazyLock::new(|| (0..8).map(|period| SigningCommittee::new(period, MEMBERS)).collect());
+static COMMITTEES: LazyLock<Vec<SigningSyncCommittee>> =
+    LazyLock::new(|| (0..8).map(|period| SigningSyncCommittee::new(period, MEMBERS)).collect());
 
 /// The committee of a period.
-pub(super) fn committee(period: u64) -> &'static SigningCommittee {
+pub(super) fn committee(period: u64) -> &'static SigningSyncCommittee {
     &COMMITTEES[usize::try_from(period).expect("a small number")]
 }
 
@@ -34,12 +34,12 @@ pub(super) struct Chain {
 
 impl Chain {
     /// A chain whose forks begin at these epochs of 8 slots.
-    pub(super) fn with_forks(forks: &[(Fork, u64)]) -> Self {
-        let version = |fork: Fork| [3 + fork as u8, 0, 0, 1];
+    pub(super) fn with_forks(forks: &[(ConsensusFork, u64)]) -> Self {
+        let version = |fork: ConsensusFork| [3 + fork as u8, 0, 0, 1];
         let forks =
             forks.iter().map(|(fork, epoch)| ForkActivation { fork: *fork, epoch: *epoch, version: version(*fork) });
         let spec = ChainSpec {
-            preset: Preset::MINIMAL,
+            preset: BeaconPreset::MINIMAL,
             seconds_per_slot: 6,
             genesis_time: 1_700_000_000,
             genesis_validators_root: B256::repeat_byte(0x42),
@@ -50,7 +50,7 @@ impl Chain {
 
     /// A chain with Electra from genesis on.
     pub(super) fn electra() -> Self {
-        Self::with_forks(&[(Fork::Electra, 0)])
+        Self::with_forks(&[(ConsensusFork::Electra, 0)])
     }
 
     pub(super) fn state(&self, slot: u64, finalized: Option<LightClientHeader>) -> BeaconState {

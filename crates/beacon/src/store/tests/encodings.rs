@@ -4,12 +4,12 @@ use alloy_primitives::B256;
 use serde_json::{Value, json};
 
 use super::chain::{CHECKPOINT, Chain, MEMBERS};
-use crate::codec::{LightClientData, MAX_JSON_BYTES, MAX_UPDATES};
+use crate::codec::{LightClientCodec, MAX_JSON_BYTES, MAX_UPDATES};
 use crate::containers::{
     LightClientBootstrap, LightClientFinalityUpdate, LightClientOptimisticUpdate, LightClientUpdate,
 };
-use crate::error::{Container, LightClientError, SszFlaw};
-use crate::fork::Fork;
+use crate::error::{LightClientError, SszContainer, SszError};
+use crate::fork::ConsensusFork;
 
 /// What a beacon node serves on a chain that has one fork.
 struct Served {
@@ -21,7 +21,7 @@ struct Served {
 }
 
 impl Served {
-    fn new(fork: Fork) -> Self {
+    fn new(fork: ConsensusFork) -> Self {
         let chain = Chain::with_forks(&[(fork, 0)]);
         let block = chain.block(96, Some(88));
         let update = chain.signed(&block, MEMBERS);
@@ -36,15 +36,15 @@ impl Served {
     }
 }
 
-fn assert_round_trip<T: LightClientData + PartialEq>(data: &T, fork: Fork, chain: &Chain) {
+fn assert_round_trip<T: LightClientCodec + PartialEq>(data: &T, fork: ConsensusFork, chain: &Chain) {
     assert!(T::from_ssz(&data.to_ssz(fork), fork, &chain.spec).expect("SSZ") == *data);
     let json = data.to_json(fork).to_string();
     assert!(T::from_json(json.as_bytes(), &chain.spec).expect("JSON") == *data);
 }
 
 /// Asserts that no proper prefix of the SSZ is accepted, and nothing longer.
-fn assert_exact<T: LightClientData>(ssz: &[u8], chain: &Chain) {
-    let refused = |bytes: &[u8]| T::from_ssz(bytes, Fork::Electra, &chain.spec).err();
+fn assert_exact<T: LightClientCodec>(ssz: &[u8], chain: &Chain) {
+    let refused = |bytes: &[u8]| T::from_ssz(bytes, ConsensusFork::Electra, &chain.spec).err();
     for length in 0..ssz.len() {
         let error = refused(&ssz[..length]);
         let is_malformed = matches!(error, Some(LightClientError::Ssz { .. }));
@@ -62,7 +62,7 @@ fn assert_exact<T: LightClientData>(ssz: &[u8], chain: &Chain) {
 
 #[test]
 fn containers_round_trip_in_each_fork() {
-    for fork in [Fork::Capella, Fork::Deneb, Fork::Electra, Fork::Fulu] {
+    for fork in [ConsensusFork::Capella, ConsensusFork::Deneb, ConsensusFork::Electra, ConsensusFork::Fulu] {
         let served = Served::new(fork);
         assert_round_trip(&served.bootstrap, fork, &served.chain);
         assert_round_trip(&served.update, fork, &served.chain);
@@ -73,48 +73,52 @@ fn containers_round_trip_in_each_fork() {
 
 #[test]
 fn ssz_has_exact_lengths() {
-    let Served { chain, bootstrap, update, finality, optimistic } = Served::new(Fork::Electra);
-    assert_exact::<LightClientBootstrap>(&bootstrap.to_ssz(Fork::Electra), &chain);
-    assert_exact::<LightClientUpdate>(&update.to_ssz(Fork::Electra), &chain);
-    assert_exact::<LightClientFinalityUpdate>(&finality.to_ssz(Fork::Electra), &chain);
-    assert_exact::<LightClientOptimisticUpdate>(&optimistic.to_ssz(Fork::Electra), &chain);
+    let Served { chain, bootstrap, update, finality, optimistic } = Served::new(ConsensusFork::Electra);
+    assert_exact::<LightClientBootstrap>(&bootstrap.to_ssz(ConsensusFork::Electra), &chain);
+    assert_exact::<LightClientUpdate>(&update.to_ssz(ConsensusFork::Electra), &chain);
+    assert_exact::<LightClientFinalityUpdate>(&finality.to_ssz(ConsensusFork::Electra), &chain);
+    assert_exact::<LightClientOptimisticUpdate>(&optimistic.to_ssz(ConsensusFork::Electra), &chain);
 }
 
 #[test]
 fn truncated_ssz_is_rejected() {
-    let served = Served::new(Fork::Electra);
-    let refused = LightClientUpdate::from_ssz(&[0; 3], Fork::Electra, &served.chain.spec);
-    let expected = LightClientError::Ssz { container: Container::Update, flaw: SszFlaw::Truncated };
+    let served = Served::new(ConsensusFork::Electra);
+    let refused = LightClientUpdate::from_ssz(&[0; 3], ConsensusFork::Electra, &served.chain.spec);
+    let expected = LightClientError::Ssz { container: SszContainer::Update, flaw: SszError::Truncated };
     assert_eq!(refused.err(), Some(expected));
 }
 
 #[test]
 fn ssz_with_gaps_is_rejected() {
-    let served = Served::new(Fork::Electra);
-    let mut ssz = served.optimistic.to_ssz(Fork::Electra);
+    let served = Served::new(ConsensusFork::Electra);
+    let mut ssz = served.optimistic.to_ssz(ConsensusFork::Electra);
     let offset = u32::from_le_bytes(ssz[..4].try_into().expect("four bytes"));
     ssz[..4].copy_from_slice(&(offset + 1).to_le_bytes());
     ssz.insert(offset as usize, 0);
-    let refused = LightClientOptimisticUpdate::from_ssz(&ssz, Fork::Electra, &served.chain.spec);
-    let expected = LightClientError::Ssz { container: Container::OptimisticUpdate, flaw: SszFlaw::Offset };
+    let refused = LightClientOptimisticUpdate::from_ssz(&ssz, ConsensusFork::Electra, &served.chain.spec);
+    let expected = LightClientError::Ssz { container: SszContainer::OptimisticUpdate, flaw: SszError::Offset };
     assert_eq!(refused.err(), Some(expected));
 }
 
 #[test]
 fn ssz_of_another_fork_is_rejected() {
-    for (written, read) in [(Fork::Deneb, Fork::Capella), (Fork::Electra, Fork::Deneb), (Fork::Deneb, Fork::Electra)] {
+    for (written, read) in [
+        (ConsensusFork::Deneb, ConsensusFork::Capella),
+        (ConsensusFork::Electra, ConsensusFork::Deneb),
+        (ConsensusFork::Deneb, ConsensusFork::Electra),
+    ] {
         let served = Served::new(written);
         assert!(LightClientUpdate::from_ssz(&served.update.to_ssz(written), read, &served.chain.spec).is_err());
     }
-    let served = Served::new(Fork::Electra);
-    let draft = LightClientUpdate::from_ssz(&[], Fork::Gloas, &served.chain.spec);
-    assert_eq!(draft.err(), Some(LightClientError::ForkUnsupported { fork: Fork::Gloas }));
+    let served = Served::new(ConsensusFork::Electra);
+    let draft = LightClientUpdate::from_ssz(&[], ConsensusFork::Gloas, &served.chain.spec);
+    assert_eq!(draft.err(), Some(LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas }));
 }
 
 /// The cause why the JSON of an update is refused after `change`.
 fn json_refusal(change: impl FnOnce(&mut Value)) -> Option<LightClientError> {
-    let served = Served::new(Fork::Electra);
-    let mut json = served.update.to_json(Fork::Electra);
+    let served = Served::new(ConsensusFork::Electra);
+    let mut json = served.update.to_json(ConsensusFork::Electra);
     change(&mut json);
     LightClientUpdate::from_json(json.to_string().as_bytes(), &served.chain.spec).err()
 }
@@ -123,7 +127,7 @@ fn json_refusal(change: impl FnOnce(&mut Value)) -> Option<LightClientError> {
 fn json_version_decides() {
     assert_eq!(json_refusal(|json| json["version"] = json!("altair")), Some(LightClientError::VersionUnknown));
     let draft = json_refusal(|json| json["version"] = json!("gloas"));
-    assert_eq!(draft, Some(LightClientError::ForkUnsupported { fork: Fork::Gloas }));
+    assert_eq!(draft, Some(LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas }));
     let expected = LightClientError::BranchLength { expected: 5, observed: 6 };
     assert_eq!(json_refusal(|json| json["version"] = json!("deneb")), Some(expected));
     assert_eq!(json_refusal(|json| json["finalized"] = json!(true)), None);
@@ -131,9 +135,9 @@ fn json_version_decides() {
 
 #[test]
 fn json_of_a_later_fork_is_no_lie() {
-    let Served { chain, update, .. } = Served::new(Fork::Electra);
+    let Served { chain, update, .. } = Served::new(ConsensusFork::Electra);
     // Headers of Gloas have a block hash instead of the execution header, and its states are deeper.
-    let mut gloas = update.to_json(Fork::Gloas);
+    let mut gloas = update.to_json(ConsensusFork::Gloas);
     for header in ["attested_header", "finalized_header"] {
         let header = gloas["data"][header].as_object_mut().expect("a header");
         header.remove("execution").expect("an execution header");
@@ -143,16 +147,17 @@ fn json_of_a_later_fork_is_no_lie() {
     gloas["data"]["finality_branch"] = json!(vec![B256::ZERO; 9]);
     let mut refusals = |version: &str| {
         gloas["version"] = json!(version);
-        let list = json!([update.to_json(Fork::Electra), gloas]).to_string();
+        let list = json!([update.to_json(ConsensusFork::Electra), gloas]).to_string();
         [
             LightClientUpdate::from_json(gloas.to_string().as_bytes(), &chain.spec).err(),
             LightClientUpdate::list_from_json(list.as_bytes(), 2, &chain.spec).err(),
         ]
         .map(|error| error.expect("refused"))
     };
-    for (version, expected) in
-        [("gloas", LightClientError::ForkUnsupported { fork: Fork::Gloas }), ("heze", LightClientError::VersionUnknown)]
-    {
+    for (version, expected) in [
+        ("gloas", LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas }),
+        ("heze", LightClientError::VersionUnknown),
+    ] {
         assert!(!expected.blames_endpoint());
         assert_eq!(refusals(version), [expected.clone(), expected]);
     }
@@ -207,8 +212,8 @@ fn long_json_is_rejected() {
 }
 
 /// The response of the beacon API with these updates, each in the layout of its fork.
-fn ssz_list(updates: &[(&LightClientUpdate, Fork)]) -> Vec<u8> {
-    let chunk = |(update, fork): &(&LightClientUpdate, Fork)| {
+fn ssz_list(updates: &[(&LightClientUpdate, ConsensusFork)]) -> Vec<u8> {
+    let chunk = |(update, fork): &(&LightClientUpdate, ConsensusFork)| {
         let ssz = update.to_ssz(*fork);
         [&(ssz.len() as u64 + 4).to_le_bytes()[..], &[0xfd; 4], &ssz].concat()
     };
@@ -217,18 +222,23 @@ fn ssz_list(updates: &[(&LightClientUpdate, Fork)]) -> Vec<u8> {
 
 #[test]
 fn ssz_list_has_updates_of_several_forks() {
-    let chain = Chain::with_forks(&[(Fork::Capella, 0), (Fork::Deneb, 9), (Fork::Electra, 12)]);
+    let chain =
+        Chain::with_forks(&[(ConsensusFork::Capella, 0), (ConsensusFork::Deneb, 9), (ConsensusFork::Electra, 12)]);
     let updates = [chain.update(70, 66), chain.update(80, 72), chain.update(104, 88)];
     let [capella, deneb, electra] = &updates;
-    let ssz = ssz_list(&[(capella, Fork::Capella), (deneb, Fork::Deneb), (electra, Fork::Electra)]);
+    let ssz = ssz_list(&[
+        (capella, ConsensusFork::Capella),
+        (deneb, ConsensusFork::Deneb),
+        (electra, ConsensusFork::Electra),
+    ]);
     let list = |bytes: &[u8], count| LightClientUpdate::list_from_ssz(bytes, count, &chain.spec);
     assert_eq!(list(&ssz, 3), Ok(updates.to_vec()));
     assert_eq!(list(&ssz, 2), Err(LightClientError::TooManyUpdates { most: 2 }));
     assert_eq!(list(&[], 3), Ok(Vec::new()));
-    let truncated = LightClientError::Ssz { container: Container::Updates, flaw: SszFlaw::Truncated };
+    let truncated = LightClientError::Ssz { container: SszContainer::Updates, flaw: SszError::Truncated };
     assert_eq!(list(&ssz[..ssz.len() - 1], 3), Err(truncated.clone()));
     assert_eq!(list(&[0xff; 4096], 3), Err(truncated));
-    let empty = LightClientError::Ssz { container: Container::Header, flaw: SszFlaw::Truncated };
+    let empty = LightClientError::Ssz { container: SszContainer::Header, flaw: SszError::Truncated };
     assert_eq!(list(&[0; 4096], 3), Err(empty));
 }
 
@@ -239,18 +249,21 @@ fn ssz_of_a_later_fork_is_no_lie() {
         LightClientUpdate::list_from_ssz(&chunk, 1, &chain.spec).expect_err("not an update")
     };
     // Headers of Gloas have a fixed length: their slot begins the update.
-    let gloas = LightClientError::ForkUnsupported { fork: Fork::Gloas };
+    let gloas = LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas };
     assert_eq!(list(20_000_000, &Chain::electra()), gloas);
     assert!(list(u64::MAX, &Chain::electra()).blames_endpoint());
-    let future = Chain::with_forks(&[(Fork::Electra, 0), (Fork::Gloas, 12)]);
+    let future = Chain::with_forks(&[(ConsensusFork::Electra, 0), (ConsensusFork::Gloas, 12)]);
     let electra = Chain::electra().update(96, 88);
-    assert_eq!(LightClientUpdate::list_from_ssz(&ssz_list(&[(&electra, Fork::Electra)]), 1, &future.spec), Err(gloas));
+    assert_eq!(
+        LightClientUpdate::list_from_ssz(&ssz_list(&[(&electra, ConsensusFork::Electra)]), 1, &future.spec),
+        Err(gloas)
+    );
 }
 
 #[test]
 fn more_updates_than_requested_are_rejected() {
-    let Served { chain, update, .. } = Served::new(Fork::Electra);
-    let json = Value::from(vec![update.to_json(Fork::Electra); 3]).to_string();
+    let Served { chain, update, .. } = Served::new(ConsensusFork::Electra);
+    let json = Value::from(vec![update.to_json(ConsensusFork::Electra); 3]).to_string();
     let list = |count| LightClientUpdate::list_from_json(json.as_bytes(), count, &chain.spec);
     assert_eq!(list(3).expect("three updates").len(), 3);
     assert_eq!(list(usize::MAX).expect("three updates").len(), 3);

@@ -8,14 +8,14 @@ use proptest::sample::{Index, select};
 use sha2::{Digest as _, Sha256};
 
 use super::chain::{Chain, NOW};
-use crate::codec::LightClientData;
+use crate::codec::LightClientCodec;
 use crate::containers::{
     LightClientBootstrap, LightClientFinalityUpdate, LightClientOptimisticUpdate, LightClientUpdate,
 };
-use crate::fork::Fork;
+use crate::fork::ConsensusFork;
 use crate::store::LightClientStore;
 
-fn decode<T: LightClientData>(bytes: &[u8], fork: Fork, chain: &Chain) {
+fn decode<T: LightClientCodec>(bytes: &[u8], fork: ConsensusFork, chain: &Chain) {
     let _ = T::from_ssz(bytes, fork, &chain.spec);
     let _ = T::from_json(bytes, &chain.spec);
 }
@@ -31,7 +31,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn arbitrary_bytes_are_decoded_without_panic(bytes in vec(any::<u8>(), 0..6000), fork in select(Fork::ALL.to_vec())) {
+    fn arbitrary_bytes_are_decoded_without_panic(bytes in vec(any::<u8>(), 0..6000), fork in select(ConsensusFork::ALL.to_vec())) {
         let chain = Chain::electra();
         decode::<LightClientBootstrap>(&bytes, fork, &chain);
         decode::<LightClientUpdate>(&bytes, fork, &chain);
@@ -47,9 +47,9 @@ proptest! {
         let update = chain.update(96, 88);
         let mut genuine = chain.store();
         genuine.process_update(&update, NOW).expect("it is genuine");
-        let ssz = spliced(&update.to_ssz(Fork::Electra), range, &replacement);
+        let ssz = spliced(&update.to_ssz(ConsensusFork::Electra), range, &replacement);
         let mut store = chain.store();
-        if let Ok(update) = LightClientUpdate::from_ssz(&ssz, Fork::Electra, &chain.spec)
+        if let Ok(update) = LightClientUpdate::from_ssz(&ssz, ConsensusFork::Electra, &chain.spec)
             && store.process_update(&update, NOW).is_ok()
         {
             prop_assert_eq!(store.to_bytes(), genuine.to_bytes());

@@ -6,12 +6,12 @@ use std::path::Path;
 use alloy_primitives::{B256, b256};
 
 use super::data;
-use crate::codec::LightClientData;
+use crate::codec::LightClientCodec;
 use crate::containers::{
     LightClientBootstrap, LightClientFinalityUpdate, LightClientOptimisticUpdate, LightClientUpdate,
 };
 use crate::spec::ChainSpec;
-use crate::store::{LightClientStore, StoreChange};
+use crate::store::{LightClientStore, LightClientStoreChange};
 
 /// The slot after the last update.
 pub(super) const CURRENT_SLOT: u64 = 7_109_433;
@@ -59,17 +59,17 @@ impl Mainnet {
 fn mainnet_responses_verify() {
     let Some(mainnet) = Mainnet::read() else { return };
     let mut store = mainnet.store();
-    assert_eq!((store.finalized().slot(), store.period()), (7_069_376, 862));
+    assert_eq!((store.finalized_header().slot(), store.period()), (7_069_376, 862));
     for (update, period) in mainnet.updates.iter().zip(862..) {
         assert_eq!(store.wanted_period(), period);
         let change = store.process_update(update, CURRENT_SLOT).expect("it is genuine");
         assert!(change.next_committee);
     }
     let change = store.process_finality_update(&mainnet.finality, CURRENT_SLOT).expect("it is genuine");
-    assert_eq!(change, StoreChange { finalized: true, optimistic: true, next_committee: false });
+    assert_eq!(change, LightClientStoreChange { finalized: true, optimistic: true, next_committee: false });
     let change = store.process_optimistic_update(&mainnet.optimistic, CURRENT_SLOT).expect("it is genuine");
-    assert_eq!(change, StoreChange { optimistic: true, ..StoreChange::default() });
-    let (finalized, optimistic) = (store.finalized(), store.optimistic());
+    assert_eq!(change, LightClientStoreChange { optimistic: true, ..LightClientStoreChange::default() });
+    let (finalized, optimistic) = (store.finalized_header(), store.optimistic_header());
     assert_eq!((finalized.slot(), finalized.block_number()), (7_109_344, 17_923_026));
     assert_eq!((optimistic.slot(), optimistic.block_number()), (7_109_431, 17_923_113));
     let hash = b256!("0xbc8499537876e5406c7a65e25f99063f1cd85a17014a3aa5ade38271b1fbf64f");
@@ -80,7 +80,7 @@ fn mainnet_responses_verify() {
     assert_eq!(finalized.beacon_root(), mainnet.finality.finalized_header.beacon.hash_tree_root());
 }
 
-fn response<T: LightClientData>(folder: &Path, name: &str, spec: &ChainSpec) -> T {
+fn response<T: LightClientCodec>(folder: &Path, name: &str, spec: &ChainSpec) -> T {
     T::from_json(&read(folder, name), spec).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 

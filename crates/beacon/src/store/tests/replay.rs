@@ -6,11 +6,11 @@ use alloy_primitives::{B256, Bytes};
 
 use super::chain::{CHECKPOINT, Chain, MEMBERS, NOW, committee};
 use super::mainnet::{CURRENT_SLOT, Mainnet};
-use crate::codec::{LightClientData, MAX_UPDATES};
+use crate::codec::{LightClientCodec, MAX_UPDATES};
 use crate::error::LightClientError;
-use crate::fork::Fork;
-use crate::header::VerifiedHeader;
-use crate::proof::{LightClientProof, LightClientProofError, MAX_SSZ_BYTES, verify_proof};
+use crate::fork::ConsensusFork;
+use crate::header::VerifiedBeaconHeader;
+use crate::proof::{LightClientProof, LightClientProofError, MAX_SSZ_BYTES, verify_light_client_proof};
 
 /// Slot of the header that [`proof`] finalizes: in period 3, two after that of the checkpoint.
 const FINALIZED: u64 = 200;
@@ -22,12 +22,12 @@ static PROOF: LazyLock<LightClientProof> = LazyLock::new(|| {
     let attested = chain.block(230, Some(FINALIZED));
     let slot = attested.header.beacon.slot + 1;
     let aggregate = committee(3).sign(&attested.header.beacon, slot, MEMBERS, &chain.spec).expect("a supported fork");
-    let update = |attested, finalized| chain.update(attested, finalized).to_ssz(Fork::Electra).into();
+    let update = |attested, finalized| chain.update(attested, finalized).to_ssz(ConsensusFork::Electra).into();
     LightClientProof {
         checkpoint: checkpoint.root(),
-        bootstrap: checkpoint.bootstrap().to_ssz(Fork::Electra).into(),
+        bootstrap: checkpoint.bootstrap().to_ssz(ConsensusFork::Electra).into(),
         updates: vec![update(100, 80), update(160, 150)],
-        finality_update: attested.finality_update(aggregate, slot).to_ssz(Fork::Electra).into(),
+        finality_update: attested.finality_update(aggregate, slot).to_ssz(ConsensusFork::Electra).into(),
     }
 });
 
@@ -35,8 +35,8 @@ fn proof() -> LightClientProof {
     PROOF.clone()
 }
 
-fn verified(proof: &LightClientProof) -> Result<VerifiedHeader, LightClientProofError> {
-    verify_proof(proof, PROOF.checkpoint, Chain::electra().spec, NOW)
+fn verified(proof: &LightClientProof) -> Result<VerifiedBeaconHeader, LightClientProofError> {
+    verify_light_client_proof(proof, PROOF.checkpoint, Chain::electra().spec, NOW)
 }
 
 #[test]
@@ -49,12 +49,12 @@ fn proof_leads_from_the_checkpoint_to_its_header() {
 #[test]
 fn proof_from_another_checkpoint_is_unrelated() {
     let (proof, other) = (proof(), B256::repeat_byte(1));
-    let error = verify_proof(&proof, other, Chain::electra().spec, NOW).unwrap_err();
+    let error = verify_light_client_proof(&proof, other, Chain::electra().spec, NOW).unwrap_err();
     assert_eq!(error, LightClientProofError::OtherCheckpoint { expected: other, observed: proof.checkpoint });
     assert!(error.is_unrelated());
     // Whoever writes the proof can state any checkpoint, but has no bootstrap for it.
     let claimed = LightClientProof { checkpoint: other, ..proof };
-    let error = verify_proof(&claimed, other, Chain::electra().spec, NOW).unwrap_err();
+    let error = verify_light_client_proof(&claimed, other, Chain::electra().spec, NOW).unwrap_err();
     assert!(matches!(error, LightClientProofError::Bootstrap(LightClientError::OtherCheckpoint { .. })), "{error}");
 }
 
@@ -94,7 +94,7 @@ fn number_and_length_of_the_parts_are_bounded() {
 
 #[test]
 fn signature_after_the_evidence_is_refused() {
-    let at = |slot| verify_proof(&proof(), proof().checkpoint, Chain::electra().spec, slot);
+    let at = |slot| verify_light_client_proof(&proof(), proof().checkpoint, Chain::electra().spec, slot);
     assert!(at(231).is_ok());
     let future = LightClientError::SignatureInFuture { signature_slot: 231, current_slot: 230 };
     assert_eq!(at(230), Err(LightClientProofError::FinalityUpdate(future)));
@@ -143,11 +143,12 @@ fn mainnet_responses_are_a_proof() {
     let Some(mainnet) = Mainnet::read() else { return };
     let proof = LightClientProof {
         checkpoint: mainnet.checkpoint,
-        bootstrap: mainnet.bootstrap.to_ssz(Fork::Capella).into(),
-        updates: mainnet.updates.iter().map(|update| update.to_ssz(Fork::Capella).into()).collect(),
-        finality_update: mainnet.finality.to_ssz(Fork::Capella).into(),
+        bootstrap: mainnet.bootstrap.to_ssz(ConsensusFork::Capella).into(),
+        updates: mainnet.updates.iter().map(|update| update.to_ssz(ConsensusFork::Capella).into()).collect(),
+        finality_update: mainnet.finality.to_ssz(ConsensusFork::Capella).into(),
     };
-    let header = verify_proof(&proof, mainnet.checkpoint, mainnet.spec, CURRENT_SLOT).expect("it is genuine");
+    let header =
+        verify_light_client_proof(&proof, mainnet.checkpoint, mainnet.spec, CURRENT_SLOT).expect("it is genuine");
     assert_eq!((header.slot(), header.block_number()), (7_109_344, 17_923_026));
     let longest = [&proof.bootstrap, &proof.finality_update].into_iter().chain(&proof.updates).map(|ssz| ssz.len());
     assert!(longest.max() <= Some(MAX_SSZ_BYTES * 9 / 10), "there is room for later forks");

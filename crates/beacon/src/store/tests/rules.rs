@@ -3,11 +3,11 @@
 use alloy_primitives::{B256, Bytes, FixedBytes};
 
 use super::chain::{CHECKPOINT, Chain, MEMBERS, NOW, committee, execution};
-use crate::codec::LightClientData;
+use crate::codec::LightClientCodec;
 use crate::containers::{LightClientHeader, LightClientUpdate, SyncCommittee};
-use crate::error::{HeaderRole, LightClientError};
-use crate::fork::Fork;
-use crate::store::{LightClientStore, MAX_CHECKPOINT_AGE, StoreChange};
+use crate::error::{LightClientError, UpdateHeaderRole};
+use crate::fork::ConsensusFork;
+use crate::store::{LightClientStore, LightClientStoreChange, MAX_CHECKPOINT_AGE};
 use crate::testing::{BeaconBlock, BeaconState};
 
 /// The fewest members that are two thirds of 32.
@@ -26,8 +26,8 @@ fn two_thirds_advance_both_headers() {
     let mut store = chain.store();
     let update = chain.signed(&chain.block(96, Some(88)), TWO_THIRDS);
     let change = store.process_update(&update, NOW);
-    assert_eq!(change, Ok(StoreChange { finalized: true, optimistic: true, next_committee: true }));
-    let (finalized, optimistic) = (store.finalized(), store.optimistic());
+    assert_eq!(change, Ok(LightClientStoreChange { finalized: true, optimistic: true, next_committee: true }));
+    let (finalized, optimistic) = (store.finalized_header(), store.optimistic_header());
     assert_eq!((finalized.slot(), optimistic.slot()), (88, 96));
     assert_eq!(finalized.beacon_root(), chain.header(88).beacon.hash_tree_root());
     let block = execution(88);
@@ -54,8 +54,11 @@ fn optimistic_update_below_two_thirds_is_rejected() {
     };
     let expected = LightClientError::Participation { participants: TWO_THIRDS - 1, size: MEMBERS };
     assert_eq!(process(TWO_THIRDS - 1), Err(expected));
-    assert_eq!(process(TWO_THIRDS), Ok(StoreChange { optimistic: true, ..StoreChange::default() }));
-    assert_eq!((store.finalized().slot(), store.optimistic().slot()), (CHECKPOINT, 96));
+    assert_eq!(
+        process(TWO_THIRDS),
+        Ok(LightClientStoreChange { optimistic: true, ..LightClientStoreChange::default() })
+    );
+    assert_eq!((store.finalized_header().slot(), store.optimistic_header().slot()), (CHECKPOINT, 96));
 }
 
 #[test]
@@ -69,8 +72,11 @@ fn finality_update_below_two_thirds_is_rejected() {
     };
     let expected = LightClientError::Participation { participants: TWO_THIRDS - 1, size: MEMBERS };
     assert_eq!(process(TWO_THIRDS - 1), Err(expected));
-    assert_eq!(process(TWO_THIRDS), Ok(StoreChange { finalized: true, optimistic: true, next_committee: false }));
-    assert_eq!((store.finalized().slot(), store.optimistic().slot()), (88, 96));
+    assert_eq!(
+        process(TWO_THIRDS),
+        Ok(LightClientStoreChange { finalized: true, optimistic: true, next_committee: false })
+    );
+    assert_eq!((store.finalized_header().slot(), store.optimistic_header().slot()), (88, 96));
 }
 
 #[test]
@@ -99,7 +105,7 @@ fn bootstrap_with_forged_execution_header_is_rejected() {
     let mut bootstrap = block.bootstrap();
     bootstrap.header.execution.state_root = B256::repeat_byte(1);
     let refused = LightClientStore::bootstrap(chain.spec, block.root(), bootstrap);
-    assert_eq!(refused.err(), Some(LightClientError::ExecutionBranch { header: HeaderRole::Checkpoint }));
+    assert_eq!(refused.err(), Some(LightClientError::ExecutionBranch { header: UpdateHeaderRole::Checkpoint }));
 }
 
 #[test]
@@ -107,7 +113,7 @@ fn forged_attested_execution_header_is_rejected() {
     let chain = Chain::electra();
     let mut update = chain.update(96, 88);
     update.attested_header.execution.state_root = B256::repeat_byte(1);
-    let expected = LightClientError::ExecutionBranch { header: HeaderRole::Attested };
+    let expected = LightClientError::ExecutionBranch { header: UpdateHeaderRole::Attested };
     assert_refused(&chain.store(), &update, &expected);
 }
 
@@ -116,18 +122,18 @@ fn forged_finalized_execution_header_is_rejected() {
     let chain = Chain::electra();
     let mut update = chain.update(96, 88);
     update.finalized_header.execution.block_hash = B256::repeat_byte(1);
-    let expected = LightClientError::ExecutionBranch { header: HeaderRole::Finalized };
+    let expected = LightClientError::ExecutionBranch { header: UpdateHeaderRole::Finalized };
     assert_refused(&chain.store(), &update, &expected);
 }
 
 #[test]
 fn blob_gas_before_deneb_is_rejected() {
-    let chain = Chain::with_forks(&[(Fork::Capella, 0), (Fork::Deneb, 50)]);
+    let chain = Chain::with_forks(&[(ConsensusFork::Capella, 0), (ConsensusFork::Deneb, 50)]);
     let mut with_blob_gas = execution(96);
     with_blob_gas.excess_blob_gas = 1;
     let state = chain.state(96, Some(chain.header(88)));
     let block = BeaconBlock::new(96, B256::ZERO, with_blob_gas, state, &chain.spec).expect("a supported fork");
-    let expected = LightClientError::BlobGasBeforeDeneb { header: HeaderRole::Attested };
+    let expected = LightClientError::BlobGasBeforeDeneb { header: UpdateHeaderRole::Attested };
     assert_refused(&chain.store(), &chain.signed(&block, MEMBERS), &expected);
 }
 
@@ -187,7 +193,7 @@ fn replayed_old_update_is_rejected() {
     let mut store = chain.store();
     let old = chain.update(96, 88);
     store.process_update(&old, NOW).expect("it is new");
-    assert_eq!(store.process_update(&old, NOW), Ok(StoreChange::default()));
+    assert_eq!(store.process_update(&old, NOW), Ok(LightClientStoreChange::default()));
     store.process_update(&chain.update(112, 104), NOW).expect("it is later");
     let expected = LightClientError::NothingNew { attested_slot: 96, finalized_slot: 104 };
     assert_refused(&store, &old, &expected);
@@ -199,8 +205,11 @@ fn older_update_brings_only_the_missing_committee() {
     let mut store = chain.store_at(104);
     assert_eq!(store.wanted_period(), 1);
     let change = store.process_update(&chain.update(96, 88), NOW);
-    assert_eq!(change, Ok(StoreChange { next_committee: true, ..StoreChange::default() }));
-    assert_eq!((store.finalized().slot(), store.optimistic().slot(), store.wanted_period()), (104, 104, 2));
+    assert_eq!(change, Ok(LightClientStoreChange { next_committee: true, ..LightClientStoreChange::default() }));
+    assert_eq!(
+        (store.finalized_header().slot(), store.optimistic_header().slot(), store.wanted_period()),
+        (104, 104, 2)
+    );
 }
 
 #[test]
@@ -208,8 +217,8 @@ fn next_committee_needs_finality_in_its_period() {
     let chain = Chain::electra();
     let mut store = chain.store();
     let change = store.process_update(&chain.update(66, 56), NOW);
-    assert_eq!(change, Ok(StoreChange { optimistic: true, ..StoreChange::default() }));
-    assert_eq!((store.finalized().slot(), store.wanted_period()), (CHECKPOINT, 1));
+    assert_eq!(change, Ok(LightClientStoreChange { optimistic: true, ..LightClientStoreChange::default() }));
+    assert_eq!((store.finalized_header().slot(), store.wanted_period()), (CHECKPOINT, 1));
 }
 
 #[test]
@@ -228,7 +237,7 @@ fn finalized_header_without_branch_is_rejected() {
     assert_refused(&chain.store(), &update, &LightClientError::FinalizedHeaderUnproven);
     update.finalized_header = LightClientHeader::default();
     let change = chain.store().process_update(&update, NOW);
-    assert_eq!(change, Ok(StoreChange { optimistic: true, ..StoreChange::default() }));
+    assert_eq!(change, Ok(LightClientStoreChange { optimistic: true, ..LightClientStoreChange::default() }));
 }
 
 #[test]
@@ -237,7 +246,10 @@ fn finalized_genesis_has_an_empty_header() {
     let mut update = chain.signed(&chain.block(40, None), MEMBERS);
     let mut store = chain.store_at(0);
     let change = store.process_update(&update, NOW);
-    assert_eq!(change, Ok(StoreChange { optimistic: true, next_committee: true, ..StoreChange::default() }));
+    assert_eq!(
+        change,
+        Ok(LightClientStoreChange { optimistic: true, next_committee: true, ..LightClientStoreChange::default() })
+    );
     update.finalized_header.beacon.proposer_index = 1;
     assert_refused(&chain.store_at(0), &update, &LightClientError::GenesisHeaderNotEmpty);
 }
@@ -320,8 +332,11 @@ fn second_header_of_a_slot_is_rejected() {
     let expected = LightClientError::Equivocation { slot: 96, known, observed: other.root() };
     assert_refused(&store, &chain.signed(&other, MEMBERS), &expected);
     let finalized = second(88, None);
-    let expected =
-        LightClientError::Equivocation { slot: 88, known: store.finalized().beacon_root(), observed: finalized.root() };
+    let expected = LightClientError::Equivocation {
+        slot: 88,
+        known: store.finalized_header().beacon_root(),
+        observed: finalized.root(),
+    };
     assert_refused(&store, &chain.signed(&second(104, Some(finalized.header)), MEMBERS), &expected);
 }
 
@@ -346,7 +361,7 @@ fn finality_update_of_next_period_leaves_its_successor_unknown() {
     let block = chain.block(144, Some(128));
     let update = block.finality_update(chain.signed(&block, MEMBERS).sync_aggregate, 145);
     let change = store.process_finality_update(&update, NOW);
-    assert_eq!(change, Ok(StoreChange { finalized: true, optimistic: true, next_committee: false }));
+    assert_eq!(change, Ok(LightClientStoreChange { finalized: true, optimistic: true, next_committee: false }));
     assert_eq!((store.period(), store.wanted_period()), (2, 2));
     let expected = LightClientError::NextCommitteeUnknown { store: 2 };
     assert_refused(&store, &chain.update(200, 192), &expected);
@@ -355,26 +370,35 @@ fn finality_update_of_next_period_leaves_its_successor_unknown() {
 
 #[test]
 fn store_crosses_forks() {
-    let chain = Chain::with_forks(&[(Fork::Capella, 0), (Fork::Deneb, 9), (Fork::Electra, 12), (Fork::Fulu, 15)]);
+    let chain = Chain::with_forks(&[
+        (ConsensusFork::Capella, 0),
+        (ConsensusFork::Deneb, 9),
+        (ConsensusFork::Electra, 12),
+        (ConsensusFork::Fulu, 15),
+    ]);
     let mut store = chain.store();
-    for (attested, finalized, fork) in
-        [(70, 66, Fork::Capella), (80, 72, Fork::Deneb), (104, 88, Fork::Electra), (121, 112, Fork::Fulu)]
-    {
+    for (attested, finalized, fork) in [
+        (70, 66, ConsensusFork::Capella),
+        (80, 72, ConsensusFork::Deneb),
+        (104, 88, ConsensusFork::Electra),
+        (121, 112, ConsensusFork::Fulu),
+    ] {
         assert_eq!(chain.spec.fork_at_slot(attested), Ok(fork));
         let ssz = chain.update(attested, finalized).to_ssz(fork);
         let update = LightClientUpdate::from_ssz(&ssz, fork, &chain.spec).expect("SSZ");
         store.process_update(&update, NOW).expect("it is genuine");
-        assert_eq!((store.finalized().slot(), store.optimistic().slot()), (finalized, attested));
+        assert_eq!((store.finalized_header().slot(), store.optimistic_header().slot()), (finalized, attested));
     }
 }
 
 #[test]
 fn branch_in_a_later_layout_is_padded_with_zero() {
-    let chain = Chain::with_forks(&[(Fork::Deneb, 0), (Fork::Electra, 50)]);
+    let chain = Chain::with_forks(&[(ConsensusFork::Deneb, 0), (ConsensusFork::Electra, 50)]);
     let mut update = chain.update(96, 88);
     update.finality_branch.insert(0, B256::ZERO);
     update.next_sync_committee_branch.insert(0, B256::ZERO);
-    let update = LightClientUpdate::from_ssz(&update.to_ssz(Fork::Electra), Fork::Electra, &chain.spec);
+    let update =
+        LightClientUpdate::from_ssz(&update.to_ssz(ConsensusFork::Electra), ConsensusFork::Electra, &chain.spec);
     let mut update = update.expect("SSZ");
     assert!(chain.store().process_update(&update, NOW).is_ok());
     update.finality_branch[0] = B256::repeat_byte(1);
@@ -385,14 +409,14 @@ fn branch_in_a_later_layout_is_padded_with_zero() {
 fn header_of_draft_fork_is_rejected() {
     let chain = Chain::electra();
     let update = chain.update(96, 88);
-    let future = Chain::with_forks(&[(Fork::Electra, 0), (Fork::Gloas, 12)]);
-    assert_refused(&future.store(), &update, &LightClientError::ForkUnsupported { fork: Fork::Gloas });
+    let future = Chain::with_forks(&[(ConsensusFork::Electra, 0), (ConsensusFork::Gloas, 12)]);
+    assert_refused(&future.store(), &update, &LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas });
 }
 
 #[test]
 fn header_before_capella_is_rejected() {
     let chain = Chain::electra();
-    let later = Chain::with_forks(&[(Fork::Capella, 9)]);
+    let later = Chain::with_forks(&[(ConsensusFork::Capella, 9)]);
     let block = chain.block(CHECKPOINT, None);
     let refused = LightClientStore::bootstrap(later.spec, block.root(), block.bootstrap());
     assert_eq!(refused.err(), Some(LightClientError::BeforeCapella { slot: CHECKPOINT }));
@@ -425,7 +449,7 @@ fn endpoints_are_blamed_for_lies_alone() {
     let others = [
         LightClientError::Participation { participants: 1, size: MEMBERS },
         LightClientError::SignatureInFuture { signature_slot: 2, current_slot: 1 },
-        LightClientError::ForkUnsupported { fork: Fork::Gloas },
+        LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas },
         LightClientError::Json { line: 1, column: 1 },
     ];
     assert!(!others.iter().any(LightClientError::blames_endpoint));

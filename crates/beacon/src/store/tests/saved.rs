@@ -6,10 +6,10 @@ use alloy_primitives::B256;
 use sha2::{Digest as _, Sha256};
 
 use super::chain::{CHECKPOINT, Chain, NOW, committee};
-use crate::committee::ProvenCommittee;
-use crate::error::{Container, LightClientError, SszFlaw};
-use crate::fork::Fork;
-use crate::spec::Preset;
+use crate::committee::ProvenSyncCommittee;
+use crate::error::{LightClientError, SszContainer, SszError};
+use crate::fork::ConsensusFork;
+use crate::spec::BeaconPreset;
 use crate::store::LightClientStore;
 
 /// Root of the block that all stores here start from.
@@ -40,8 +40,8 @@ fn saved_state_continues() {
         let mut again = read(&chain, &store.to_bytes()).expect("it is as saved");
         assert_eq!(again.to_bytes(), store.to_bytes());
         assert_eq!(
-            (again.finalized(), again.optimistic(), again.wanted_period(), again.checkpoint()),
-            (store.finalized(), store.optimistic(), store.wanted_period(), store.checkpoint())
+            (again.finalized_header(), again.optimistic_header(), again.wanted_period(), again.checkpoint()),
+            (store.finalized_header(), store.optimistic_header(), store.wanted_period(), store.checkpoint())
         );
         again.process_update(&chain.update(112, 104), NOW).expect("it is genuine");
     }
@@ -72,7 +72,7 @@ fn saved_state_cut_anywhere_is_rejected() {
         }
     }
     let cut = read(&chain, &with_digest(bytes[..40].to_vec()));
-    let expected = LightClientError::Ssz { container: Container::SavedState, flaw: SszFlaw::Truncated };
+    let expected = LightClientError::Ssz { container: SszContainer::SavedState, flaw: SszError::Truncated };
     assert_eq!(cut.err(), Some(expected));
 }
 
@@ -90,7 +90,7 @@ fn saved_state_of_another_network_is_rejected() {
 #[test]
 fn saved_state_of_another_fork_schedule_is_rejected() {
     let bytes = Chain::electra().store().to_bytes();
-    let other = Chain::with_forks(&[(Fork::Deneb, 0)]);
+    let other = Chain::with_forks(&[(ConsensusFork::Deneb, 0)]);
     let refused = LightClientStore::from_bytes(&bytes, other.spec, *CHECKPOINT_ROOT).err();
     assert_eq!(refused, Some(LightClientError::SavedFork));
 }
@@ -110,7 +110,7 @@ fn saved_committee_with_other_keys_is_rejected() {
     let mut store = chain.store();
     let mut keys = committee(1).committee().clone();
     keys.pubkeys[3] = committee(2).committee().pubkeys[3];
-    store.current_committee = ProvenCommittee::new(keys, Preset::MINIMAL).expect("valid keys");
+    store.current_committee = ProvenSyncCommittee::new(keys, BeaconPreset::MINIMAL).expect("valid keys");
     assert_eq!(read(&chain, &store.to_bytes()).err(), Some(LightClientError::SavedCommittee));
 }
 

@@ -3,11 +3,11 @@
 use alloy_primitives::{B256, FixedBytes};
 
 use super::chain::{Chain, MEMBERS, NOW, committee};
-use crate::committee::ProvenCommittee;
+use crate::committee::ProvenSyncCommittee;
 use crate::containers::LightClientUpdate;
 use crate::error::LightClientError;
-use crate::fork::Fork;
-use crate::spec::{ChainSpec, Preset};
+use crate::fork::ConsensusFork;
+use crate::spec::{BeaconPreset, ChainSpec};
 
 /// An update signed by another committee, or under another network's rules.
 fn signed_by(chain: &Chain, period: u64, spec: &ChainSpec) -> LightClientUpdate {
@@ -54,25 +54,25 @@ fn signature_of_another_network_is_rejected() {
 #[test]
 fn signature_with_another_fork_version_is_rejected() {
     let chain = Chain::electra();
-    let other = Chain::with_forks(&[(Fork::Deneb, 0)]);
+    let other = Chain::with_forks(&[(ConsensusFork::Deneb, 0)]);
     assert_eq!(refusal(&chain, &signed_by(&chain, 1, &other.spec)), Some(LightClientError::Signature));
 }
 
 #[test]
 fn first_signature_of_a_fork_has_the_version_before() {
-    let chain = Chain::with_forks(&[(Fork::Capella, 0), (Fork::Deneb, 12)]);
+    let chain = Chain::with_forks(&[(ConsensusFork::Capella, 0), (ConsensusFork::Deneb, 12)]);
     let block = chain.block(95, Some(88));
     let signed = |spec| block.update(committee(1).sign(&block.header.beacon, 96, MEMBERS, spec).expect("a fork"), 96);
-    let before = Chain::with_forks(&[(Fork::Capella, 0)]);
+    let before = Chain::with_forks(&[(ConsensusFork::Capella, 0)]);
     assert_eq!(refusal(&chain, &signed(&before.spec)), None);
-    let after = Chain::with_forks(&[(Fork::Deneb, 0)]);
+    let after = Chain::with_forks(&[(ConsensusFork::Deneb, 0)]);
     assert_eq!(refusal(&chain, &signed(&after.spec)), Some(LightClientError::Signature));
 }
 
 #[test]
 fn signature_is_exactly_of_the_named_members() {
     let chain = Chain::electra();
-    let known = ProvenCommittee::new(committee(1).committee().clone(), Preset::MINIMAL).expect("valid keys");
+    let known = ProvenSyncCommittee::new(committee(1).committee().clone(), BeaconPreset::MINIMAL).expect("valid keys");
     assert_eq!(known.is_consistent(), Ok(true));
     let header = chain.header(96).beacon;
     let root = chain.spec.signing_root(header.hash_tree_root(), 97).expect("a supported fork");
@@ -89,7 +89,7 @@ fn signature_is_exactly_of_the_named_members() {
 #[test]
 fn signature_of_nobody_is_rejected() {
     let chain = Chain::electra();
-    let known = ProvenCommittee::new(committee(1).committee().clone(), Preset::MINIMAL).expect("valid keys");
+    let known = ProvenSyncCommittee::new(committee(1).committee().clone(), BeaconPreset::MINIMAL).expect("valid keys");
     let mut aggregate = chain.update(96, 88).sync_aggregate;
     aggregate.sync_committee_bits = vec![0; 4].into();
     aggregate.sync_committee_signature = FixedBytes::ZERO;

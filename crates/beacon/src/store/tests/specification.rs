@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use crate::claim::{Claim, InState};
+use crate::claim::{LightClientUpdateClaim, StateFieldProof};
 use crate::containers::LightClientUpdate;
 use crate::error::LightClientError;
 use crate::store::LightClientStore;
@@ -26,8 +26,8 @@ impl SpecificationStore {
         update: &LightClientUpdate,
         current_slot: u64,
     ) -> Result<(), LightClientError> {
-        let claim = Claim::of_update(update)?;
-        self.store.validate(&claim, current_slot)?;
+        let claim = LightClientUpdateClaim::of_update(update)?;
+        self.store.validate_claim(&claim, current_slot)?;
         if self.best_valid_update.as_ref().is_none_or(|best| self.rank(update) > self.rank(best)) {
             self.best_valid_update = Some(update.clone());
         }
@@ -52,16 +52,16 @@ impl SpecificationStore {
             return Ok(());
         }
         let Some(update) = self.best_valid_update.take() else { return Ok(()) };
-        let mut claim = Claim::of_update(&update)?;
+        let mut claim = LightClientUpdateClaim::of_update(&update)?;
         if claim.finalized_slot() <= self.store.finalized.beacon.slot {
-            claim.finalized = Some(InState { value: claim.attested, branch: &[] });
+            claim.finalized = Some(StateFieldProof { value: claim.attested, branch: &[] });
         }
         self.apply(&claim)
     }
 
-    fn apply(&mut self, claim: &Claim<'_>) -> Result<(), LightClientError> {
+    fn apply(&mut self, claim: &LightClientUpdateClaim<'_>) -> Result<(), LightClientError> {
         let period = self.store.period();
-        self.store.apply(claim)?;
+        self.store.apply_claim(claim)?;
         if self.store.period() > period {
             self.previous_max_active_participants = std::mem::take(&mut self.current_max_active_participants);
         }
@@ -76,7 +76,7 @@ impl SpecificationStore {
     /// The order of updates in `is_better_update`.
     fn rank(&self, update: &LightClientUpdate) -> impl Ord + use<> {
         let period = |slot| self.store.spec.period_at_slot(slot);
-        let claim = Claim::of_update(update).expect("a valid update");
+        let claim = LightClientUpdateClaim::of_update(update).expect("a valid update");
         let participants = claim.aggregate.participants();
         let has_supermajority = participants * 3 >= self.store.spec.preset.sync_committee_size * 2;
         let attested_period = period(claim.attested_slot());

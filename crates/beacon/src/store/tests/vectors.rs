@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 
 use super::data;
 use super::specification::SpecificationStore;
-use crate::codec::LightClientData;
+use crate::codec::LightClientCodec;
 use crate::containers::{LightClientHeader, LightClientUpdate};
-use crate::fork::Fork;
-use crate::spec::{ChainSpec, ForkActivation, Preset};
+use crate::fork::ConsensusFork;
+use crate::spec::{BeaconPreset, ChainSpec, ForkActivation};
 use crate::store::LightClientStore;
 
 #[derive(Deserialize)]
@@ -57,17 +57,17 @@ struct ExpectedHeader {
 
 /// A vector, ready to run.
 pub(super) struct Vector {
-    pub(super) fork: Fork,
+    pub(super) fork: ConsensusFork,
     pub(super) store: LightClientStore,
     steps: Vec<Step>,
     folder: std::path::PathBuf,
 }
 
 impl Vector {
-    pub(super) fn open(folder: &Path, fork: Fork) -> Self {
+    pub(super) fn open(folder: &Path, fork: ConsensusFork) -> Self {
         let meta: Meta = yaml(&folder.join("meta.yaml"));
         let spec = chain_spec(&yaml(&folder.join("config.yaml")), meta.genesis_validators_root);
-        let bootstrap = LightClientData::from_ssz(&ssz(&folder.join("bootstrap.ssz_snappy")), fork, &spec);
+        let bootstrap = LightClientCodec::from_ssz(&ssz(&folder.join("bootstrap.ssz_snappy")), fork, &spec);
         let store = LightClientStore::bootstrap(spec, meta.trusted_block_root, bootstrap.expect("SSZ"));
         Self {
             fork,
@@ -125,7 +125,7 @@ impl Vector {
 fn official_vectors_hold_step_by_step() {
     let Some(folder) = data::folder() else { return };
     let mut vectors = 0;
-    for fork in [Fork::Deneb, Fork::Electra] {
+    for fork in [ConsensusFork::Deneb, ConsensusFork::Electra] {
         for entry in fs::read_dir(folder.join("spec").join(fork.name())).expect("a folder of vectors") {
             let path = entry.expect("a readable folder").path();
             println!("{}: {} steps hold", path.display(), Vector::open(&path, fork).run());
@@ -135,7 +135,7 @@ fn official_vectors_hold_step_by_step() {
     assert_eq!(vectors, 5, "the folder has other vectors than this test knows");
 }
 
-fn observed(header: &LightClientHeader, fork: Fork) -> ExpectedHeader {
+fn observed(header: &LightClientHeader, fork: ConsensusFork) -> ExpectedHeader {
     ExpectedHeader {
         slot: header.beacon.slot,
         beacon_root: header.beacon.hash_tree_root(),
@@ -146,14 +146,14 @@ fn observed(header: &LightClientHeader, fork: Fork) -> ExpectedHeader {
 fn chain_spec(config: &Config, genesis_validators_root: B256) -> ChainSpec {
     assert_eq!(config.preset_base, "minimal");
     let mut forks = vec![
-        activation(Fork::Capella, config.capella_fork_epoch, &config.capella_fork_version),
-        activation(Fork::Deneb, config.deneb_fork_epoch, &config.deneb_fork_version),
+        activation(ConsensusFork::Capella, config.capella_fork_epoch, &config.capella_fork_version),
+        activation(ConsensusFork::Deneb, config.deneb_fork_epoch, &config.deneb_fork_version),
     ];
     if let (Some(epoch), Some(version)) = (config.electra_fork_epoch, &config.electra_fork_version) {
-        forks.push(activation(Fork::Electra, epoch, version));
+        forks.push(activation(ConsensusFork::Electra, epoch, version));
     }
     ChainSpec {
-        preset: Preset::MINIMAL,
+        preset: BeaconPreset::MINIMAL,
         seconds_per_slot: config.seconds_per_slot,
         genesis_time: config.min_genesis_time,
         genesis_validators_root,
@@ -161,7 +161,7 @@ fn chain_spec(config: &Config, genesis_validators_root: B256) -> ChainSpec {
     }
 }
 
-fn activation(fork: Fork, epoch: u64, version: &str) -> ForkActivation {
+fn activation(fork: ConsensusFork, epoch: u64, version: &str) -> ForkActivation {
     let version = version.strip_prefix("0x").expect("hexadecimal digits");
     let version = u32::from_str_radix(version, 16).expect("hexadecimal digits").to_be_bytes();
     ForkActivation { fork, epoch, version }

@@ -2,91 +2,101 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::system::mapping::{A2A_BINDINGS, Field, Form, Mapping, SchemeForm, SkillField};
-use clresolve_verdict::card::Card;
+use crate::system::mapping::{
+    A2A_BINDINGS, CardFieldMapping, CommonCardField, CommonSkillField, FieldRepresentation, SecuritySchemeForm,
+};
+use clresolve_verdict::card::AgentCard;
 
 /// The mapping for the card's shape.
-pub(crate) fn mapping(card: &Card) -> &'static Mapping {
+pub(crate) fn mapping(card: &AgentCard) -> &'static CardFieldMapping {
     if card.get("supportedInterfaces").is_none() && card.get("url").is_some() { &OLDER } else { &CURRENT }
 }
 
 /// A2A 1.0. Only the first interface is carried over to cards of other systems.
-pub(crate) static CURRENT: Mapping = Mapping {
+pub(crate) static CURRENT: CardFieldMapping = CardFieldMapping {
     fields: &[
-        (Field::Name, "/name", Form::Text),
-        (Field::Description, "/description", Form::Text),
-        (Field::Endpoint, "/supportedInterfaces/0/url", Form::Text),
-        (Field::Protocol, "/supportedInterfaces/0/protocolBinding", Form::Word(A2A_BINDINGS)),
-        (Field::ProtocolVersion, "/supportedInterfaces/0/protocolVersion", Form::Rewritten(line_of)),
-        (Field::Interfaces, "/supportedInterfaces", Form::Following),
-        (Field::Organization, "/provider/organization", Form::Text),
-        (Field::OrganizationUrl, "/provider/url", Form::Text),
-        (Field::Version, "/version", Form::Text),
-        (Field::Documentation, "/documentationUrl", Form::Text),
-        (Field::Icon, "/iconUrl", Form::Text),
-        (Field::Capabilities, "/capabilities", Form::Holder),
-        (Field::Streaming, "/capabilities/streaming", Form::Flag),
-        (Field::PushNotifications, "/capabilities/pushNotifications", Form::Flag),
-        (Field::InputModes, "/defaultInputModes", Form::Texts),
-        (Field::OutputModes, "/defaultOutputModes", Form::Texts),
-        (Field::Authentication, "/securitySchemes", Form::Schemes(SchemeForm::OneOf)),
-        (Field::SchemeMap, "/securitySchemes", Form::Object),
-        (Field::Requirements, "/securityRequirements", Form::Requirements),
-        (Field::Extensions, "/capabilities/extensions", Form::List),
-        (Field::ExtendedCard, "/capabilities/extendedAgentCard", Form::Flag),
+        (CommonCardField::Name, "/name", FieldRepresentation::Text),
+        (CommonCardField::Description, "/description", FieldRepresentation::Text),
+        (CommonCardField::Endpoint, "/supportedInterfaces/0/url", FieldRepresentation::Text),
+        (CommonCardField::Protocol, "/supportedInterfaces/0/protocolBinding", FieldRepresentation::Word(A2A_BINDINGS)),
+        (
+            CommonCardField::ProtocolVersion,
+            "/supportedInterfaces/0/protocolVersion",
+            FieldRepresentation::Rewritten(line_of),
+        ),
+        (CommonCardField::Interfaces, "/supportedInterfaces", FieldRepresentation::Following),
+        (CommonCardField::Organization, "/provider/organization", FieldRepresentation::Text),
+        (CommonCardField::OrganizationUrl, "/provider/url", FieldRepresentation::Text),
+        (CommonCardField::Version, "/version", FieldRepresentation::Text),
+        (CommonCardField::Documentation, "/documentationUrl", FieldRepresentation::Text),
+        (CommonCardField::Icon, "/iconUrl", FieldRepresentation::Text),
+        (CommonCardField::Capabilities, "/capabilities", FieldRepresentation::Holder),
+        (CommonCardField::Streaming, "/capabilities/streaming", FieldRepresentation::Flag),
+        (CommonCardField::PushNotifications, "/capabilities/pushNotifications", FieldRepresentation::Flag),
+        (CommonCardField::InputModes, "/defaultInputModes", FieldRepresentation::Texts),
+        (CommonCardField::OutputModes, "/defaultOutputModes", FieldRepresentation::Texts),
+        (CommonCardField::Authentication, "/securitySchemes", FieldRepresentation::Schemes(SecuritySchemeForm::OneOf)),
+        (CommonCardField::SchemeMap, "/securitySchemes", FieldRepresentation::Object),
+        (CommonCardField::Requirements, "/securityRequirements", FieldRepresentation::Requirements),
+        (CommonCardField::Extensions, "/capabilities/extensions", FieldRepresentation::List),
+        (CommonCardField::ExtendedCard, "/capabilities/extendedAgentCard", FieldRepresentation::Flag),
     ],
     defaults: &[],
     skills: "/skills",
     skill: &[
-        (SkillField::Id, "/id", Form::Text),
-        (SkillField::Name, "/name", Form::Text),
-        (SkillField::Description, "/description", Form::Text),
-        (SkillField::Tags, "/tags", Form::Texts),
-        (SkillField::Examples, "/examples", Form::Texts),
-        (SkillField::InputModes, "/inputModes", Form::Texts),
-        (SkillField::OutputModes, "/outputModes", Form::Texts),
-        (SkillField::Requirements, "/securityRequirements", Form::List),
+        (CommonSkillField::Id, "/id", FieldRepresentation::Text),
+        (CommonSkillField::Name, "/name", FieldRepresentation::Text),
+        (CommonSkillField::Description, "/description", FieldRepresentation::Text),
+        (CommonSkillField::Tags, "/tags", FieldRepresentation::Texts),
+        (CommonSkillField::Examples, "/examples", FieldRepresentation::Texts),
+        (CommonSkillField::InputModes, "/inputModes", FieldRepresentation::Texts),
+        (CommonSkillField::OutputModes, "/outputModes", FieldRepresentation::Texts),
+        (CommonSkillField::Requirements, "/securityRequirements", FieldRepresentation::List),
     ],
 };
 
-static OLDER: Mapping = Mapping {
+static OLDER: CardFieldMapping = CardFieldMapping {
     fields: &[
-        (Field::Name, "/name", Form::Text),
-        (Field::Description, "/description", Form::Text),
-        (Field::Endpoint, "/url", Form::Text),
-        (Field::Protocol, "/preferredTransport", Form::Word(A2A_BINDINGS)),
-        (Field::Interfaces, "/additionalInterfaces", Form::Older(interfaces)),
-        (Field::ProtocolVersion, "/protocolVersion", Form::Text),
-        (Field::Organization, "/provider/organization", Form::Text),
-        (Field::OrganizationUrl, "/provider/url", Form::Text),
-        (Field::Version, "/version", Form::Text),
-        (Field::Documentation, "/documentationUrl", Form::Text),
-        (Field::Icon, "/iconUrl", Form::Text),
-        (Field::Capabilities, "/capabilities", Form::Holder),
-        (Field::Streaming, "/capabilities/streaming", Form::Flag),
-        (Field::PushNotifications, "/capabilities/pushNotifications", Form::Flag),
-        (Field::StateTransitionHistory, "/capabilities/stateTransitionHistory", Form::Flag),
-        (Field::InputModes, "/defaultInputModes", Form::Texts),
-        (Field::OutputModes, "/defaultOutputModes", Form::Texts),
-        (Field::Authentication, "/securitySchemes", Form::Schemes(SchemeForm::OpenApi)),
-        (Field::SchemeMap, "/securitySchemes", Form::Older(schemes)),
-        (Field::Requirements, "/security", Form::Older(requirements)),
-        (Field::Extensions, "/capabilities/extensions", Form::List),
-        (Field::ExtendedCard, "/supportsAuthenticatedExtendedCard", Form::Flag),
+        (CommonCardField::Name, "/name", FieldRepresentation::Text),
+        (CommonCardField::Description, "/description", FieldRepresentation::Text),
+        (CommonCardField::Endpoint, "/url", FieldRepresentation::Text),
+        (CommonCardField::Protocol, "/preferredTransport", FieldRepresentation::Word(A2A_BINDINGS)),
+        (CommonCardField::Interfaces, "/additionalInterfaces", FieldRepresentation::Older(convert_interfaces)),
+        (CommonCardField::ProtocolVersion, "/protocolVersion", FieldRepresentation::Text),
+        (CommonCardField::Organization, "/provider/organization", FieldRepresentation::Text),
+        (CommonCardField::OrganizationUrl, "/provider/url", FieldRepresentation::Text),
+        (CommonCardField::Version, "/version", FieldRepresentation::Text),
+        (CommonCardField::Documentation, "/documentationUrl", FieldRepresentation::Text),
+        (CommonCardField::Icon, "/iconUrl", FieldRepresentation::Text),
+        (CommonCardField::Capabilities, "/capabilities", FieldRepresentation::Holder),
+        (CommonCardField::Streaming, "/capabilities/streaming", FieldRepresentation::Flag),
+        (CommonCardField::PushNotifications, "/capabilities/pushNotifications", FieldRepresentation::Flag),
+        (CommonCardField::StateTransitionHistory, "/capabilities/stateTransitionHistory", FieldRepresentation::Flag),
+        (CommonCardField::InputModes, "/defaultInputModes", FieldRepresentation::Texts),
+        (CommonCardField::OutputModes, "/defaultOutputModes", FieldRepresentation::Texts),
+        (
+            CommonCardField::Authentication,
+            "/securitySchemes",
+            FieldRepresentation::Schemes(SecuritySchemeForm::OpenApi),
+        ),
+        (CommonCardField::SchemeMap, "/securitySchemes", FieldRepresentation::Older(convert_schemes)),
+        (CommonCardField::Requirements, "/security", FieldRepresentation::Older(convert_requirements)),
+        (CommonCardField::Extensions, "/capabilities/extensions", FieldRepresentation::List),
+        (CommonCardField::ExtendedCard, "/supportsAuthenticatedExtendedCard", FieldRepresentation::Flag),
     ],
     // 0.3.0, AgentCard.preferredTransport: "If not specified, defaults to 'JSONRPC'." Older agents support nothing
     // else.
-    defaults: &[(Field::Protocol, "JSONRPC")],
+    defaults: &[(CommonCardField::Protocol, "JSONRPC")],
     skills: "/skills",
     skill: &[
-        (SkillField::Id, "/id", Form::Text),
-        (SkillField::Name, "/name", Form::Text),
-        (SkillField::Description, "/description", Form::Text),
-        (SkillField::Tags, "/tags", Form::Texts),
-        (SkillField::Examples, "/examples", Form::Texts),
-        (SkillField::InputModes, "/inputModes", Form::Texts),
-        (SkillField::OutputModes, "/outputModes", Form::Texts),
-        (SkillField::Requirements, "/security", Form::Older(requirements)),
+        (CommonSkillField::Id, "/id", FieldRepresentation::Text),
+        (CommonSkillField::Name, "/name", FieldRepresentation::Text),
+        (CommonSkillField::Description, "/description", FieldRepresentation::Text),
+        (CommonSkillField::Tags, "/tags", FieldRepresentation::Texts),
+        (CommonSkillField::Examples, "/examples", FieldRepresentation::Texts),
+        (CommonSkillField::InputModes, "/inputModes", FieldRepresentation::Texts),
+        (CommonSkillField::OutputModes, "/outputModes", FieldRepresentation::Texts),
+        (CommonSkillField::Requirements, "/security", FieldRepresentation::Older(convert_requirements)),
     ],
 };
 
@@ -105,7 +115,7 @@ pub(super) fn line_of(version: &str) -> &str {
 }
 
 /// Additional interfaces in the form of 1.0, all or none.
-fn interfaces(older: &Value) -> Option<Value> {
+fn convert_interfaces(older: &Value) -> Option<Value> {
     let interface = |older: &Value| {
         let mut members = older.as_object()?.clone();
         let transport = members.remove("transport").filter(Value::is_string)?;
@@ -117,12 +127,12 @@ fn interfaces(older: &Value) -> Option<Value> {
 
 /// Converts security schemes from OpenAPI's form to that of 1.0. All or none, because requirements refer to them by
 /// name.
-fn schemes(older: &Value) -> Option<Value> {
-    let scheme = |(name, scheme): (&String, &Value)| Some((name.clone(), self::scheme(scheme)?));
+fn convert_schemes(older: &Value) -> Option<Value> {
+    let scheme = |(name, scheme): (&String, &Value)| Some((name.clone(), self::convert_scheme(scheme)?));
     older.as_object()?.iter().map(scheme).collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
-fn scheme(older: &Value) -> Option<Value> {
+fn convert_scheme(older: &Value) -> Option<Value> {
     let mut members = older.as_object()?.clone();
     let kind = match members.remove("type")?.as_str()? {
         "apiKey" => "apiKeySecurityScheme",
@@ -143,7 +153,7 @@ fn scheme(older: &Value) -> Option<Value> {
 
 /// Converts security requirements from `[{"name": ["scope"]}]` to the form of 1.0, `[{"schemes": {"name": {"list":
 /// ["scope"]}}}]`.
-fn requirements(older: &Value) -> Option<Value> {
+fn convert_requirements(older: &Value) -> Option<Value> {
     let requirement = |needed: &Value| {
         let scheme = |(name, scopes): (&String, &Value)| (name.clone(), json!({ "list": scopes }));
         let schemes: Map<_, _> = needed.as_object()?.iter().map(scheme).collect();
@@ -177,12 +187,12 @@ mod tests {
             "sign-in": {"oauth2SecurityScheme":
                 {"flows": {"clientCredentials": {"tokenUrl": "https://a.example", "scopes": {}}}}},
         });
-        assert_eq!(schemes(&older), Some(current));
-        assert_eq!(schemes(&json!({"a": {"type": "mutualTLS"}, "b": {"type": "dance"}})), None);
-        assert_eq!(schemes(&json!({"a": {"type": "oauth2", "flows": {"implicit": {}, "password": {}}}})), None);
+        assert_eq!(convert_schemes(&older), Some(current));
+        assert_eq!(convert_schemes(&json!({"a": {"type": "mutualTLS"}, "b": {"type": "dance"}})), None);
+        assert_eq!(convert_schemes(&json!({"a": {"type": "oauth2", "flows": {"implicit": {}, "password": {}}}})), None);
         let needed = json!([{"key": [], "sign-in": ["read"]}, {}]);
         let current = json!([{"schemes": {"key": {"list": []}, "sign-in": {"list": ["read"]}}}, {"schemes": {}}]);
-        assert_eq!(requirements(&needed), Some(current));
-        assert_eq!(requirements(&json!(["key"])), None);
+        assert_eq!(convert_requirements(&needed), Some(current));
+        assert_eq!(convert_requirements(&json!(["key"])), None);
     }
 }

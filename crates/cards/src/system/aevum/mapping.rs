@@ -1,9 +1,11 @@
 //! The common fields of an Aevum card. Other systems have no equivalent of its prices and its `agent_id`.
 
-use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
+use crate::system::mapping::{
+    AUTHENTICATION, CardFieldMapping, CommonCardField, CommonSkillField, FieldRepresentation, VocabularyMap,
+};
 
 /// `google_a2a` stands for every A2A binding. An Aevum card does not specify which one.
-const PROTOCOLS: Words = &[
+const PROTOCOLS: VocabularyMap = &[
     ("google_a2a", "a2a+jsonrpc"),
     ("google_a2a", "a2a+grpc"),
     ("google_a2a", "a2a+http"),
@@ -15,22 +17,22 @@ const PROTOCOLS: Words = &[
     ("native", "native"),
 ];
 
-pub(crate) static MAPPING: Mapping = Mapping {
+pub(crate) static MAPPING: CardFieldMapping = CardFieldMapping {
     fields: &[
-        (Field::Name, "/name", Form::Text),
-        (Field::Version, "/version", Form::Text),
-        (Field::Endpoint, "/endpoint/url", Form::Text),
-        (Field::Protocol, "/endpoint/protocol", Form::Word(PROTOCOLS)),
-        (Field::Authentication, "/endpoint/auth/scheme", Form::Word(AUTHENTICATION)),
-        (Field::Requirements, "/endpoint/auth/scheme", Form::Word(AUTHENTICATION)),
+        (CommonCardField::Name, "/name", FieldRepresentation::Text),
+        (CommonCardField::Version, "/version", FieldRepresentation::Text),
+        (CommonCardField::Endpoint, "/endpoint/url", FieldRepresentation::Text),
+        (CommonCardField::Protocol, "/endpoint/protocol", FieldRepresentation::Word(PROTOCOLS)),
+        (CommonCardField::Authentication, "/endpoint/auth/scheme", FieldRepresentation::Word(AUTHENTICATION)),
+        (CommonCardField::Requirements, "/endpoint/auth/scheme", FieldRepresentation::Word(AUTHENTICATION)),
     ],
     defaults: &[],
     skills: "/capabilities",
     skill: &[
-        (SkillField::Id, "/id", Form::Text),
-        (SkillField::Description, "/description", Form::Text),
-        (SkillField::Tags, "/tags", Form::Texts),
-        (SkillField::InputSchema, "/input_schema", Form::Object),
-        (SkillField::OutputSchema, "/output_schema", Form::Object),
+        (CommonSkillField::Id, "/id", FieldRepresentation::Text),
+        (CommonSkillField::Description, "/description", FieldRepresentation::Text),
+        (CommonSkillField::Tags, "/tags", FieldRepresentation::Texts),
+        (CommonSkillField::InputSchema, "/input_schema", FieldRepresentation::Object),
+        (CommonSkillField::OutputSchema, "/output_schema", FieldRepresentation::Object),
     ],
 };

@@ -12,14 +12,14 @@ use semver::Version;
 use serde_json::{Map, Value, json};
 
 use super::members::{MAX_LISTED, items};
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
-use clresolve_verdict::card::Card;
-use clresolve_verdict::check::Findings;
+use clresolve_verdict::card::AgentCard;
+use clresolve_verdict::check::ReasonCollector;
 
 /// How far a change must raise the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum VersionBump {
     Patch,
     Minor,
     Major,
@@ -27,20 +27,22 @@ enum Step {
 
 /// Adds a finding if the version of `card` is lower than that of `previous`, or lower than the changes require. Other
 /// rules check whether versions are parsable. A card with another name is not an earlier card of this agent.
-pub(super) fn against(previous: &Card, card: &Card, found: &mut Findings) {
+pub(super) fn check_version_change(previous: &AgentCard, card: &AgentCard, found: &mut ReasonCollector) {
     if previous.get("name") != card.get("name") {
         return;
     }
     let [before, now] = [previous, card].map(|card| card.version().and_then(|version| Version::parse(version).ok()));
     let (Some(before), Some(now)) = (before, now) else { return };
-    let changes = Changes::between(previous, card);
+    let changes = CardChanges::between(previous, card);
     let (expected, why) = match changes.step {
         _ if now.cmp_precedence(&before) == Ordering::Less => (format!("not lower than {before}"), String::new()),
-        Some(step) if !is_raised(&before, &now, step) => (least(&before, step), format!(": {}", changes.listed())),
+        Some(step) if !is_raised(&before, &now, step) => {
+            (lowest_version(&before, step), format!(": {}", changes.describe_changes()))
+        }
         _ => return,
     };
     let observed = format!("{now} after {before}{why}");
-    found.add(Reason::new(Code::AnVersionNotRaised).expected(expected).observed(observed).at("/version"));
+    found.add(Reason::new(ReasonCode::AnVersionNotRaised).expected(expected).observed(observed).at_place("/version"));
 }
 
 /// Whether the version gives callers no guarantees (Semantic Versioning 2.0, 4 and 9).
@@ -48,38 +50,38 @@ fn is_unstable(version: &Version) -> bool {
     version.major == 0 || !version.pre.is_empty()
 }
 
-fn is_raised(before: &Version, now: &Version, step: Step) -> bool {
+fn is_raised(before: &Version, now: &Version, step: VersionBump) -> bool {
     let is_higher = now.cmp_precedence(before) == Ordering::Greater;
     is_higher
         && match step {
             _ if is_unstable(before) => true,
-            Step::Major => now.major > before.major,
-            Step::Minor => (now.major, now.minor) > (before.major, before.minor),
-            Step::Patch => true,
+            VersionBump::Major => now.major > before.major,
+            VersionBump::Minor => (now.major, now.minor) > (before.major, before.minor),
+            VersionBump::Patch => true,
         }
 }
 
 /// The lowest permitted version after such a change.
-fn least(before: &Version, step: Step) -> String {
+fn lowest_version(before: &Version, step: VersionBump) -> String {
     let Version { major, minor, patch, .. } = before;
     match step {
         _ if is_unstable(before) => format!("higher than {before}"),
-        Step::Major => format!("at least {}.0.0", major.saturating_add(1)),
-        Step::Minor => format!("at least {major}.{}.0", minor.saturating_add(1)),
-        Step::Patch => format!("at least {major}.{minor}.{}", patch.saturating_add(1)),
+        VersionBump::Major => format!("at least {}.0.0", major.saturating_add(1)),
+        VersionBump::Minor => format!("at least {major}.{}.0", minor.saturating_add(1)),
+        VersionBump::Patch => format!("at least {major}.{minor}.{}", patch.saturating_add(1)),
     }
 }
 
 /// The differences between two cards of one agent.
-struct Changes {
+struct CardChanges {
     /// The step that the greatest change requires. `None` if the cards do not differ.
-    step: Option<Step>,
+    step: Option<VersionBump>,
     /// The changes that require it, at most [`MAX_LISTED`].
     named: Vec<String>,
 }
 
-impl Changes {
-    fn between(previous: &Card, card: &Card) -> Self {
+impl CardChanges {
+    fn between(previous: &AgentCard, card: &AgentCard) -> Self {
         let (before, now) = (skills(previous), skills(card));
         let of_skills = before.iter().filter_map(|(name, before)| match now.get(name) {
             None => Some(format!("skill {} was removed", excerpt(name))),
@@ -92,25 +94,25 @@ impl Changes {
         let of_invocation = differs.then(|| "the invocation changed".to_owned());
         let breaking: Vec<String> = of_invocation.into_iter().chain(of_skills).take(MAX_LISTED).collect();
         if !breaking.is_empty() {
-            return Self { step: Some(Step::Major), named: breaking };
+            return Self { step: Some(VersionBump::Major), named: breaking };
         }
         let is_new = |name: &&&str| !before.contains_key(**name);
         let further = now.keys().filter(is_new).map(|name| format!("skill {} is new", excerpt(name)));
         let further: Vec<String> = further.take(MAX_LISTED).collect();
         if !further.is_empty() {
-            return Self { step: Some(Step::Minor), named: further };
+            return Self { step: Some(VersionBump::Minor), named: further };
         }
         let others: Vec<String> = others(previous, card).take(MAX_LISTED).collect();
-        Self { step: (!others.is_empty()).then_some(Step::Patch), named: others }
+        Self { step: (!others.is_empty()).then_some(VersionBump::Patch), named: others }
     }
 
-    fn listed(&self) -> String {
+    fn describe_changes(&self) -> String {
         self.named.join(", ")
     }
 }
 
 /// The members that differ and have no rule of their own above.
-fn others<'c>(previous: &'c Card, card: &'c Card) -> impl Iterator<Item = String> + 'c {
+fn others<'c>(previous: &'c AgentCard, card: &'c AgentCard) -> impl Iterator<Item = String> + 'c {
     let differs = |name: &str| match name {
         "version" | "invocation" => false,
         name => previous.get(name) != card.get(name),
@@ -121,7 +123,7 @@ fn others<'c>(previous: &'c Card, card: &'c Card) -> impl Iterator<Item = String
 }
 
 /// The skills by name. Of two with the same name, the first.
-fn skills(card: &Card) -> BTreeMap<&str, &Value> {
+fn skills(card: &AgentCard) -> BTreeMap<&str, &Value> {
     let mut skills = BTreeMap::new();
     for skill in items(card, "skills") {
         if let Some(name) = skill.get("name").and_then(Value::as_str) {
@@ -132,7 +134,7 @@ fn skills(card: &Card) -> BTreeMap<&str, &Value> {
 }
 
 /// The invocation with its defaults filled in.
-fn invocation(card: &Card) -> Map<String, Value> {
+fn invocation(card: &AgentCard) -> Map<String, Value> {
     let mut invocation = card.get("invocation").and_then(Value::as_object).cloned().unwrap_or_default();
     invocation.entry("method").or_insert_with(|| json!("POST"));
     let authentication = invocation.entry("authentication").or_insert_with(|| json!({}));

@@ -1,44 +1,46 @@
 //! The common fields of an MA²D card. Its `parameters` are prose, not a schema, so they are not carried over.
 
-use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
+use crate::system::mapping::{
+    AUTHENTICATION, CardFieldMapping, CommonCardField, CommonSkillField, FieldRepresentation, VocabularyMap,
+};
 
-const PROTOCOLS: Words =
+const PROTOCOLS: VocabularyMap =
     &[("mcp", "mcp"), ("rest", "rest"), ("grpc", "grpc"), ("graphql", "graphql"), ("websocket", "websocket")];
 
 /// The kinds of content that correspond to one media type. A voice, an image or a file may have many.
-const MODES: Words = &[("text", "text/plain"), ("json", "application/json")];
+const MODES: VocabularyMap = &[("text", "text/plain"), ("json", "application/json")];
 
 /// Like [`MODES`], for input, which is never JSON.
-const INPUT_MODES: Words = &[("text", "text/plain")];
+const INPUT_MODES: VocabularyMap = &[("text", "text/plain")];
 
-pub(crate) static MAPPING: Mapping = Mapping {
+pub(crate) static MAPPING: CardFieldMapping = CardFieldMapping {
     fields: &[
-        (Field::Name, "/name", Form::Fitting(is_name)),
-        (Field::Slug, "/name", Form::Fitting(is_name)),
-        (Field::Version, "/version", Form::Text),
-        (Field::Description, "/description", Form::Text),
-        (Field::Organization, "/author", Form::Text),
-        (Field::License, "/license", Form::Text),
-        (Field::Documentation, "/homepage", Form::Text),
-        (Field::Repository, "/repository", Form::Text),
-        (Field::InputModes, "/capabilities/input_modes", Form::WordList(INPUT_MODES)),
-        (Field::OutputModes, "/capabilities/output_modes", Form::WordList(MODES)),
-        (Field::Streaming, "/capabilities/streaming", Form::Flag),
-        (Field::Protocol, "/invocation/protocol", Form::Word(PROTOCOLS)),
-        (Field::Endpoint, "/invocation/endpoint", Form::Fitting(is_web_address)),
-        (Field::Authentication, "/invocation/authentication/type", Form::Word(AUTHENTICATION)),
-        (Field::Requirements, "/invocation/authentication/type", Form::Word(AUTHENTICATION)),
-        (Field::Created, "/metadata/created_at", Form::Text),
-        (Field::Updated, "/metadata/updated_at", Form::Text),
-        (Field::Tags, "/metadata/tags", Form::Texts),
+        (CommonCardField::Name, "/name", FieldRepresentation::Fitting(is_name)),
+        (CommonCardField::Slug, "/name", FieldRepresentation::Fitting(is_name)),
+        (CommonCardField::Version, "/version", FieldRepresentation::Text),
+        (CommonCardField::Description, "/description", FieldRepresentation::Text),
+        (CommonCardField::Organization, "/author", FieldRepresentation::Text),
+        (CommonCardField::License, "/license", FieldRepresentation::Text),
+        (CommonCardField::Documentation, "/homepage", FieldRepresentation::Text),
+        (CommonCardField::Repository, "/repository", FieldRepresentation::Text),
+        (CommonCardField::InputModes, "/capabilities/input_modes", FieldRepresentation::WordList(INPUT_MODES)),
+        (CommonCardField::OutputModes, "/capabilities/output_modes", FieldRepresentation::WordList(MODES)),
+        (CommonCardField::Streaming, "/capabilities/streaming", FieldRepresentation::Flag),
+        (CommonCardField::Protocol, "/invocation/protocol", FieldRepresentation::Word(PROTOCOLS)),
+        (CommonCardField::Endpoint, "/invocation/endpoint", FieldRepresentation::Fitting(is_web_address)),
+        (CommonCardField::Authentication, "/invocation/authentication/type", FieldRepresentation::Word(AUTHENTICATION)),
+        (CommonCardField::Requirements, "/invocation/authentication/type", FieldRepresentation::Word(AUTHENTICATION)),
+        (CommonCardField::Created, "/metadata/created_at", FieldRepresentation::Text),
+        (CommonCardField::Updated, "/metadata/updated_at", FieldRepresentation::Text),
+        (CommonCardField::Tags, "/metadata/tags", FieldRepresentation::Texts),
     ],
     defaults: &[],
     skills: "/skills",
     skill: &[
-        (SkillField::Name, "/name", Form::Fitting(is_skill_name)),
-        (SkillField::Id, "/name", Form::Fitting(is_skill_name)),
-        (SkillField::Description, "/description", Form::Text),
-        (SkillField::Examples, "/examples", Form::Texts),
+        (CommonSkillField::Name, "/name", FieldRepresentation::Fitting(is_skill_name)),
+        (CommonSkillField::Id, "/name", FieldRepresentation::Fitting(is_skill_name)),
+        (CommonSkillField::Description, "/description", FieldRepresentation::Text),
+        (CommonSkillField::Examples, "/examples", FieldRepresentation::Texts),
     ],
 };
 

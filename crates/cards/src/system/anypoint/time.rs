@@ -6,33 +6,34 @@ use jiff::civil::{Date, ISOWeekDate, Weekday};
 /// Whether `text` is an ISO 8601 date, or a date and time.
 pub(super) fn is_iso_8601(text: &str) -> bool {
     let (date, time) = text.split_once('T').map_or((text, None), |(date, time)| (date, Some(time)));
-    let form = if date.contains('-') { Form::Extended } else { Form::Basic };
+    let form = if date.contains('-') { Iso8601Format::Extended } else { Iso8601Format::Basic };
     is_date(date, form) && time.is_none_or(|time| is_time(time, form))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum Iso8601Format {
     Basic,
     Extended,
 }
 
-fn is_date(text: &str, form: Form) -> bool {
+fn is_date(text: &str, form: Iso8601Format) -> bool {
     let Some((year, rest)) = text.split_at_checked(4) else { return false };
     let rest = match form {
-        Form::Extended => rest.strip_prefix('-'),
-        Form::Basic => Some(rest),
+        Iso8601Format::Extended => rest.strip_prefix('-'),
+        Iso8601Format::Basic => Some(rest),
     };
     let (Some(year), Some(rest)) = (number(year, 4).and_then(|year| i16::try_from(year).ok()), rest) else {
         return false;
     };
     if let Some(week) = rest.strip_prefix('W') {
-        return parts(week, form, '-', &[2, 1]).is_some_and(|parts| is_week_date(year, &parts));
+        return parse_numbers(week, form, '-', &[2, 1]).is_some_and(|parts| is_week_date(year, &parts));
     }
     if rest.len() == 3 {
         let days = Date::new(year, 1, 1).map_or(0, |first| i64::from(first.days_in_year()));
         return number(rest, 3).is_some_and(|day| (1..=days).contains(&day));
     }
-    parts(rest, form, '-', &[2, 2]).is_some_and(|parts| Date::new(year, small(parts[0]), small(parts[1])).is_ok())
+    parse_numbers(rest, form, '-', &[2, 2])
+        .is_some_and(|parts| Date::new(year, small(parts[0]), small(parts[1])).is_ok())
 }
 
 fn is_week_date(year: i16, parts: &[i64]) -> bool {
@@ -40,7 +41,7 @@ fn is_week_date(year: i16, parts: &[i64]) -> bool {
     day.is_ok_and(|day| ISOWeekDate::new(year, small(parts[0]), day).is_ok())
 }
 
-fn is_time(text: &str, form: Form) -> bool {
+fn is_time(text: &str, form: Iso8601Format) -> bool {
     let end = text.find(['Z', '+', '-']).unwrap_or(text.len());
     let (local, zone) = text.split_at(end);
     let (clock, fraction) = match local.split_once(['.', ',']) {
@@ -48,7 +49,7 @@ fn is_time(text: &str, form: Form) -> bool {
         None => (local, None),
     };
     let is_fraction = |digits: &str| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    let of = |lengths: &[usize]| parts(clock, form, ':', lengths);
+    let of = |lengths: &[usize]| parse_numbers(clock, form, ':', lengths);
     let Some(parts) = of(&[2, 2, 2]).or_else(|| of(&[2, 2])).or_else(|| of(&[2])) else { return false };
     let part = |at: usize| parts.get(at).copied().unwrap_or(0);
     let is_nought = fraction.is_none_or(|digits| digits.bytes().all(|b| b == b'0'));
@@ -61,18 +62,18 @@ fn is_time(text: &str, form: Form) -> bool {
     fits && fraction.is_none_or(is_fraction) && is_zone(zone, form)
 }
 
-fn is_zone(text: &str, form: Form) -> bool {
+fn is_zone(text: &str, form: Iso8601Format) -> bool {
     let Some(offset) = text.strip_prefix(['+', '-']) else { return text.is_empty() || text == "Z" };
-    let parts = parts(offset, form, ':', &[2, 2]).or_else(|| parts(offset, form, ':', &[2]));
+    let parts = parse_numbers(offset, form, ':', &[2, 2]).or_else(|| parse_numbers(offset, form, ':', &[2]));
     parts.is_some_and(|parts| parts[0] <= 23 && parts.get(1).is_none_or(|minutes| *minutes <= 59))
 }
 
 /// Parses the numbers of a text, with the given numbers of digits. In the extended form, separators are between them.
-fn parts(text: &str, form: Form, sign: char, lengths: &[usize]) -> Option<Vec<i64>> {
+fn parse_numbers(text: &str, form: Iso8601Format, sign: char, lengths: &[usize]) -> Option<Vec<i64>> {
     let mut rest = text;
     let mut numbers = Vec::new();
     for (at, length) in lengths.iter().enumerate() {
-        if at > 0 && form == Form::Extended {
+        if at > 0 && form == Iso8601Format::Extended {
             rest = rest.strip_prefix(sign)?;
         }
         let (digits, after) = rest.split_at_checked(*length)?;

@@ -1,27 +1,30 @@
 //! The common fields of a CommandLayer card. Its distinctive parts (verbs bound to schemas, networks) have no
 //! equivalent in other systems.
 
-use crate::system::mapping::{Field, Form, Mapping, SkillField};
+use crate::system::mapping::{CardFieldMapping, CommonCardField, CommonSkillField, FieldRepresentation};
 use clresolve_core::name::EnsName;
 
-pub(crate) static MAPPING: Mapping = Mapping {
+pub(crate) static MAPPING: CardFieldMapping = CardFieldMapping {
     fields: &[
-        (Field::Slug, "/slug", Form::Fitting(clresolve_verdict::check::card::is_url_safe)),
-        (Field::Name, "/display_name", Form::Text),
-        (Field::Description, "/description", Form::Text),
-        (Field::Version, "/version", Form::Text),
-        (Field::Endpoint, "/entry", Form::Fitting(is_entry)),
-        (Field::Organization, "/owner", Form::Fitting(is_ens_name)),
-        (Field::License, "/license", Form::Text),
-        (Field::Created, "/created_at", Form::Text),
-        (Field::Updated, "/updated_at", Form::Text),
-        (Field::Tags, "/meta/tags", Form::Texts),
-        (Field::InputModes, "/capabilities/input_types", Form::Texts),
-        (Field::OutputModes, "/capabilities/output_types", Form::Texts),
+        (CommonCardField::Slug, "/slug", FieldRepresentation::Fitting(clresolve_verdict::check::card::is_url_safe)),
+        (CommonCardField::Name, "/display_name", FieldRepresentation::Text),
+        (CommonCardField::Description, "/description", FieldRepresentation::Text),
+        (CommonCardField::Version, "/version", FieldRepresentation::Text),
+        (CommonCardField::Endpoint, "/entry", FieldRepresentation::Fitting(is_entry)),
+        (CommonCardField::Organization, "/owner", FieldRepresentation::Fitting(is_ens_name)),
+        (CommonCardField::License, "/license", FieldRepresentation::Text),
+        (CommonCardField::Created, "/created_at", FieldRepresentation::Text),
+        (CommonCardField::Updated, "/updated_at", FieldRepresentation::Text),
+        (CommonCardField::Tags, "/meta/tags", FieldRepresentation::Texts),
+        (CommonCardField::InputModes, "/capabilities/input_types", FieldRepresentation::Texts),
+        (CommonCardField::OutputModes, "/capabilities/output_types", FieldRepresentation::Texts),
     ],
     defaults: &[],
     skills: "/implements",
-    skill: &[(SkillField::Name, "", Form::Text), (SkillField::Id, "", Form::Text)],
+    skill: &[
+        (CommonSkillField::Name, "", FieldRepresentation::Text),
+        (CommonSkillField::Id, "", FieldRepresentation::Text),
+    ],
 };
 
 /// CL-22.

@@ -1,30 +1,32 @@
 //! The common fields of an Orloj card.
 
-use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField};
+use crate::system::mapping::{
+    AUTHENTICATION, CardFieldMapping, CommonCardField, CommonSkillField, FieldRepresentation,
+};
 
-pub(crate) static MAPPING: Mapping = Mapping {
+pub(crate) static MAPPING: CardFieldMapping = CardFieldMapping {
     fields: &[
-        (Field::Name, "/name", Form::Text),
-        (Field::Description, "/description", Form::Text),
-        (Field::Endpoint, "/url", Form::Text),
-        (Field::Version, "/version", Form::Text),
-        (Field::ProtocolVersion, "/protocolVersion", Form::Text),
-        (Field::Capabilities, "/capabilities", Form::Holder),
-        (Field::Streaming, "/capabilities/streaming", Form::Flag),
-        (Field::PushNotifications, "/capabilities/pushNotifications", Form::Flag),
-        (Field::StateTransitionHistory, "/capabilities/stateTransitionHistory", Form::Flag),
-        (Field::Authentication, "/authentication/schemes", Form::WordList(AUTHENTICATION)),
-        (Field::Requirements, "/authentication/schemes", Form::WordList(AUTHENTICATION)),
-        (Field::Organization, "/provider/organization", Form::Text),
-        (Field::OrganizationUrl, "/provider/url", Form::Text),
+        (CommonCardField::Name, "/name", FieldRepresentation::Text),
+        (CommonCardField::Description, "/description", FieldRepresentation::Text),
+        (CommonCardField::Endpoint, "/url", FieldRepresentation::Text),
+        (CommonCardField::Version, "/version", FieldRepresentation::Text),
+        (CommonCardField::ProtocolVersion, "/protocolVersion", FieldRepresentation::Text),
+        (CommonCardField::Capabilities, "/capabilities", FieldRepresentation::Holder),
+        (CommonCardField::Streaming, "/capabilities/streaming", FieldRepresentation::Flag),
+        (CommonCardField::PushNotifications, "/capabilities/pushNotifications", FieldRepresentation::Flag),
+        (CommonCardField::StateTransitionHistory, "/capabilities/stateTransitionHistory", FieldRepresentation::Flag),
+        (CommonCardField::Authentication, "/authentication/schemes", FieldRepresentation::WordList(AUTHENTICATION)),
+        (CommonCardField::Requirements, "/authentication/schemes", FieldRepresentation::WordList(AUTHENTICATION)),
+        (CommonCardField::Organization, "/provider/organization", FieldRepresentation::Text),
+        (CommonCardField::OrganizationUrl, "/provider/url", FieldRepresentation::Text),
     ],
     defaults: &[],
     skills: "/skills",
     skill: &[
-        (SkillField::Id, "/id", Form::Text),
-        (SkillField::Name, "/name", Form::Text),
-        (SkillField::Description, "/description", Form::Text),
-        (SkillField::InputSchema, "/inputSchema", Form::Object),
-        (SkillField::Tags, "/tags", Form::Texts),
+        (CommonSkillField::Id, "/id", FieldRepresentation::Text),
+        (CommonSkillField::Name, "/name", FieldRepresentation::Text),
+        (CommonSkillField::Description, "/description", FieldRepresentation::Text),
+        (CommonSkillField::InputSchema, "/inputSchema", FieldRepresentation::Object),
+        (CommonSkillField::Tags, "/tags", FieldRepresentation::Texts),
     ],
 };

@@ -4,10 +4,10 @@
 use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::B256;
-use clresolve_beacon::testing::{BeaconBlock, BeaconState, SigningCommittee};
+use clresolve_beacon::testing::{BeaconBlock, BeaconState, SigningSyncCommittee};
 use clresolve_beacon::{
-    ChainSpec, ExecutionPayloadHeader, Fork, ForkActivation, LightClientFinalityUpdate, LightClientOptimisticUpdate,
-    LightClientUpdate, Preset, SyncAggregate,
+    BeaconPreset, ChainSpec, ConsensusFork, ExecutionPayloadHeader, ForkActivation, LightClientFinalityUpdate,
+    LightClientOptimisticUpdate, LightClientUpdate, SyncAggregate,
 };
 
 /// Members of a committee.
@@ -19,10 +19,10 @@ pub(crate) const CHECKPOINT: u64 = 64;
 const SLOTS_PER_EPOCH: u64 = 8;
 const SLOTS_PER_PERIOD: u64 = 64;
 
-static COMMITTEES: LazyLock<Vec<SigningCommittee>> =
-    LazyLock::new(|| (0..12).map(|period| SigningCommittee::new(period, MEMBERS)).collect());
+static COMMITTEES: LazyLock<Vec<SigningSyncCommittee>> =
+    LazyLock::new(|| (0..12).map(|period| SigningSyncCommittee::new(period, MEMBERS)).collect());
 
-fn committee(period: u64) -> &'static SigningCommittee {
+fn committee(period: u64) -> &'static SigningSyncCommittee {
     &COMMITTEES[usize::try_from(period).unwrap() % COMMITTEES.len()]
 }
 
@@ -113,10 +113,10 @@ pub(crate) const fn finalized_at(slot: u64) -> Option<u64> {
 
 fn spec() -> ChainSpec {
     ChainSpec {
-        preset: Preset::MINIMAL,
+        preset: BeaconPreset::MINIMAL,
         seconds_per_slot: 6,
         genesis_time: 1_700_000_000,
         genesis_validators_root: B256::repeat_byte(0x42),
-        forks: vec![ForkActivation { fork: Fork::Electra, epoch: 0, version: [5, 0, 0, 1] }],
+        forks: vec![ForkActivation { fork: ConsensusFork::Electra, epoch: 0, version: [5, 0, 0, 1] }],
     }
 }

@@ -11,9 +11,11 @@ use url::Url;
 
 use super::beacon_chain::{BeaconChain, CHECKPOINT};
 use super::server::BeaconServer;
-use crate::light_client::{BEACON_ACCEPT, BeaconEndpoint, BeaconGet, BeaconResponse, LightClient, LightClientConfig};
-use crate::pool::Clock;
-use crate::transport::PostError;
+use crate::light_client::{
+    BEACON_ACCEPT, BeaconEndpointSettings, BeaconHttpTransport, BeaconResponse, LightClient, LightClientConfig,
+};
+use crate::pool::TimeSource;
+use crate::transport::HttpRequestError;
 
 /// An HTTP client that sends every request.
 pub(crate) struct LoopbackGet(reqwest::Client);
@@ -23,8 +25,8 @@ impl LoopbackGet {
         Self(reqwest::Client::builder().no_proxy().build().unwrap())
     }
 
-    async fn get(&self, url: &Url, cap: usize) -> Result<BeaconResponse, PostError> {
-        let broken = |error: reqwest::Error| PostError::Connection(error.without_url().to_string());
+    async fn get(&self, url: &Url, cap: usize) -> Result<BeaconResponse, HttpRequestError> {
+        let broken = |error: reqwest::Error| HttpRequestError::Connection(error.without_url().to_string());
         let mut response = self.0.get(url.clone()).header("accept", BEACON_ACCEPT).send().await.map_err(broken)?;
         let header = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
         let (content_type, version) = (header("content-type"), header("eth-consensus-version"));
@@ -33,21 +35,21 @@ impl LoopbackGet {
         while let Some(chunk) = response.chunk().await.map_err(broken)? {
             body.extend_from_slice(&chunk);
             if body.len() > cap {
-                return Err(PostError::TooLarge(cap));
+                return Err(HttpRequestError::TooLarge(cap));
             }
         }
         if !status.is_success() {
-            return Err(PostError::Status(status.as_u16(), body.into()));
+            return Err(HttpRequestError::Status(status.as_u16(), body.into()));
         }
         Ok(BeaconResponse { content_type, version, body: body.into() })
     }
 }
 
 #[async_trait]
-impl BeaconGet for LoopbackGet {
-    async fn get(&self, url: &Url, cap: usize, timeout: Duration) -> Result<BeaconResponse, PostError> {
+impl BeaconHttpTransport for LoopbackGet {
+    async fn get(&self, url: &Url, cap: usize, timeout: Duration) -> Result<BeaconResponse, HttpRequestError> {
         let response = tokio::time::timeout(timeout, self.get(url, cap)).await;
-        response.unwrap_or(Err(PostError::Timeout(timeout)))
+        response.unwrap_or(Err(HttpRequestError::Timeout(timeout)))
     }
 }
 
@@ -70,7 +72,7 @@ impl TestClock {
         self.0.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    pub(crate) fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> TimeSource {
         let now = Arc::clone(&self.0);
         Arc::new(move || Timestamp::from_second(now.load(Ordering::SeqCst)).unwrap())
     }
@@ -88,7 +90,7 @@ pub(crate) fn client(
 
 /// A silent endpoint must not delay tests, and a busy machine must not make honest ones time out.
 pub(crate) fn config(chain: &BeaconChain, servers: &[&BeaconServer], file: Option<PathBuf>) -> LightClientConfig {
-    let endpoint = |(number, server): (usize, &&BeaconServer)| BeaconEndpoint {
+    let endpoint = |(number, server): (usize, &&BeaconServer)| BeaconEndpointSettings {
         label: format!("beacon-{number}"),
         url: server.url().parse().unwrap(),
     };

@@ -12,7 +12,7 @@ use super::beacon_chain::{BeaconChain, CHECKPOINT};
 use super::client::{LoopbackGet, TestClock, client, config};
 use super::server::{BeaconServer, Lie};
 use crate::light_client::LightClient;
-use crate::light_client::saved::{SavedFault, load};
+use crate::light_client::saved::{SavedStateError, load};
 
 const NOW: u64 = 300;
 
@@ -21,7 +21,7 @@ async fn saved(chain: &BeaconChain) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let server = BeaconServer::start(chain, NOW, Lie::Nothing).await;
     let client = client(chain, &[&server], &TestClock::at(chain, NOW), Some(file(&folder)));
-    client.header(BlockSelector::Finalized).await.unwrap();
+    client.verified_header(BlockSelector::Finalized).await.unwrap();
     folder
 }
 
@@ -30,7 +30,7 @@ fn file(folder: &TempDir) -> std::path::PathBuf {
 }
 
 /// Why the state in the file is not used at [`NOW`].
-fn fault(chain: &BeaconChain, path: &Path) -> SavedFault {
+fn fault(chain: &BeaconChain, path: &Path) -> SavedStateError {
     let checkpoint = chain.block(CHECKPOINT).root();
     let loaded = load(path, chain.spec.clone(), checkpoint, chain.spec.slot_start(NOW));
     loaded.map(drop).unwrap_err()
@@ -40,7 +40,7 @@ fn fault(chain: &BeaconChain, path: &Path) -> SavedFault {
 async fn needs_bootstrap(chain: &BeaconChain, path: &Path, slot: u64) -> bool {
     let server = BeaconServer::start(chain, slot, Lie::Nothing).await;
     let client = client(chain, &[&server], &TestClock::at(chain, slot), Some(path.to_owned()));
-    client.header(BlockSelector::Finalized).await.unwrap();
+    client.verified_header(BlockSelector::Finalized).await.unwrap();
     server.take_requests().iter().any(|request| request.starts_with("bootstrap"))
 }
 
@@ -51,7 +51,7 @@ async fn restart_continues_from_the_file() {
     assert!(!needs_bootstrap(&chain, &file(&folder), NOW + 100).await);
     let server = BeaconServer::start(&chain, NOW + 200, Lie::NoBootstrap).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW + 200), Some(file(&folder)));
-    assert_eq!(client.header(BlockSelector::Latest).await.unwrap().slot(), NOW + 199);
+    assert_eq!(client.verified_header(BlockSelector::Latest).await.unwrap().slot(), NOW + 199);
 }
 
 #[cfg(unix)]
@@ -64,7 +64,7 @@ async fn file_is_accessible_to_its_owner_alone() {
     let mode = || fs::metadata(file(&folder)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(), 0o600);
     fs::set_permissions(file(&folder), fs::Permissions::from_mode(0o620)).unwrap();
-    assert!(matches!(fault(&chain, &file(&folder)), SavedFault::Writable));
+    assert!(matches!(fault(&chain, &file(&folder)), SavedStateError::Writable));
     assert!(needs_bootstrap(&chain, &file(&folder), NOW).await, "others can write it");
     assert_eq!(mode(), 0o600, "it is replaced");
     assert_eq!(fs::read_dir(file(&folder).parent().unwrap()).unwrap().count(), 1, "no temporary file is left");
@@ -77,12 +77,12 @@ async fn only_a_regular_file_of_this_user_is_used() {
     let folder = saved(&chain).await;
     let (path, good) = (file(&folder), folder.path().join("good"));
     if std::os::unix::fs::chown(&path, Some(1), None).is_ok() {
-        assert!(matches!(fault(&chain, &path), SavedFault::OtherOwner));
+        assert!(matches!(fault(&chain, &path), SavedStateError::OtherOwner));
         std::os::unix::fs::chown(&path, Some(0), None).unwrap();
     }
     fs::rename(&path, &good).unwrap();
     std::os::unix::fs::symlink(&good, &path).unwrap();
-    assert!(matches!(fault(&chain, &path), SavedFault::Io(_)), "a link");
+    assert!(matches!(fault(&chain, &path), SavedStateError::Io(_)), "a link");
     fs::remove_file(&path).unwrap();
     assert!(std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap().success());
     // In a thread, because opening a named pipe can wait forever.
@@ -90,7 +90,7 @@ async fn only_a_regular_file_of_this_user_is_used() {
     let pipe = (chain.clone(), path.clone());
     std::thread::spawn(move || ended.send(fault(&pipe.0, &pipe.1)));
     let fault = outcome.recv_timeout(Duration::from_secs(20)).expect("it does not block");
-    assert!(matches!(fault, SavedFault::NotRegular), "a named pipe: {fault}");
+    assert!(matches!(fault, SavedStateError::NotRegular), "a named pipe: {fault}");
     assert!(needs_bootstrap(&chain, &path, NOW).await);
     assert!(!needs_bootstrap(&chain, &path, NOW).await, "it was replaced");
 }
@@ -101,8 +101,8 @@ async fn observer_never_writes_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let server = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let config = config(&chain, &[&server], Some(file(&folder)));
-    let observer = LightClient::observer(config, Arc::new(LoopbackGet::new()), TestClock::at(&chain, NOW).clock());
-    observer.header(BlockSelector::Finalized).await.unwrap();
+    let observer = LightClient::new_read_only(config, Arc::new(LoopbackGet::new()), TestClock::at(&chain, NOW).clock());
+    observer.verified_header(BlockSelector::Finalized).await.unwrap();
     assert!(!file(&folder).exists());
 }
 
@@ -112,7 +112,7 @@ async fn reload_continues_unless_the_checkpoint_is_another() {
     let server = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let clock = TestClock::at(&chain, NOW);
     let before = client(&chain, &[&server], &clock, None);
-    before.header(BlockSelector::Finalized).await.unwrap();
+    before.verified_header(BlockSelector::Finalized).await.unwrap();
     let status = |config| {
         let reloaded = LightClient::new(config, Arc::new(LoopbackGet::new()), clock.clock());
         reloaded.continue_from(&before);
@@ -138,7 +138,7 @@ async fn damaged_file_is_replaced() {
         let is_too_long = bytes.len() == TOO_LONG;
         fs::write(&path, bytes).unwrap();
         let fault = fault(&chain, &path);
-        assert_eq!(matches!(fault, SavedFault::TooLong), is_too_long, "{fault}");
+        assert_eq!(matches!(fault, SavedStateError::TooLong), is_too_long, "{fault}");
         assert!(needs_bootstrap(&chain, &path, NOW).await);
         assert!(!needs_bootstrap(&chain, &path, NOW).await, "it was replaced");
     }
@@ -153,7 +153,7 @@ async fn file_of_another_checkpoint_or_network_is_not_used() {
     let mut other = config(&chain, &[&server], Some(file(&folder)));
     other.checkpoint = alloy_primitives::B256::repeat_byte(1);
     let client = LightClient::new(other, Arc::new(LoopbackGet::new()), clock.clock());
-    assert!(client.header(BlockSelector::Finalized).await.is_err(), "no endpoint has that checkpoint");
+    assert!(client.verified_header(BlockSelector::Finalized).await.is_err(), "no endpoint has that checkpoint");
 
     let mut network = BeaconChain::new();
     network.spec.genesis_validators_root = alloy_primitives::B256::repeat_byte(7);
@@ -168,6 +168,6 @@ async fn old_file_is_not_used() {
     let late = NOW + TWO_WEEKS + 1;
     let server = BeaconServer::start(&chain, late, Lie::Nothing).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, late), Some(file(&folder)));
-    assert!(client.header(BlockSelector::Finalized).await.is_err());
+    assert!(client.verified_header(BlockSelector::Finalized).await.is_err());
     assert!(server.take_requests()[0].starts_with("bootstrap"));
 }

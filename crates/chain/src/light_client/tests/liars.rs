@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_core::reading::{BlockSelector, ChainError, HeaderFault};
+use clresolve_core::reading::{BlockSelector, ChainError, LightClientHeaderError};
 
 use super::beacon_chain::{BeaconChain, finalized_at};
 use super::client::{LoopbackGet, TestClock, client, config};
 use super::server::{BeaconServer, Lie};
-use crate::light_client::endpoint::BeaconFault;
+use crate::light_client::endpoint::BeaconEndpointError;
 use crate::light_client::{LightClient, LightClientConfig};
 
 const NOW: u64 = 300;
@@ -22,8 +22,10 @@ async fn beside_honest(lie: Lie) -> (Option<String>, Option<String>) {
     let liar = BeaconServer::start(&chain, NOW, lie).await;
     let honest = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let client = client(&chain, &[&liar, &honest], &TestClock::at(&chain, NOW), None);
-    let finalized = client.header(BlockSelector::Finalized).await.unwrap_or_else(|error| panic!("{lie:?}: {error}"));
-    let optimistic = client.header(BlockSelector::Latest).await.unwrap_or_else(|error| panic!("{lie:?}: {error}"));
+    let finalized =
+        client.verified_header(BlockSelector::Finalized).await.unwrap_or_else(|error| panic!("{lie:?}: {error}"));
+    let optimistic =
+        client.verified_header(BlockSelector::Latest).await.unwrap_or_else(|error| panic!("{lie:?}: {error}"));
     assert_eq!(finalized.beacon_root(), chain.block(finalized_at(NOW - 1).unwrap()).root(), "{lie:?}");
     assert_eq!(optimistic.beacon_root(), chain.block(NOW - 1).root(), "{lie:?}");
     let status = client.status();
@@ -73,7 +75,7 @@ async fn too_few_signatures_give_no_header() {
     let server = BeaconServer::start(&chain, NOW, Lie::Participation).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        let error = client.header(selector).await.unwrap_err();
+        let error = client.verified_header(selector).await.unwrap_err();
         assert!(error.to_string().contains("two thirds are required"), "{error}");
     }
 }
@@ -84,14 +86,14 @@ async fn liar_is_asked_again_after_a_while() {
     let (liar, clock) = (BeaconServer::start(&chain, NOW, Lie::WrongCommittee).await, TestClock::at(&chain, NOW));
     let honest = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let client = client(&chain, &[&liar, &honest], &clock, None);
-    client.newest().await.unwrap();
+    client.fetch_newest_header().await.unwrap();
     liar.set_lie(Lie::Nothing);
     liar.take_requests();
     for (slot, is_asked) in [(NOW + 20, false), (NOW + 60, true)] {
         clock.set(&chain, slot);
         liar.set_slot(slot);
         honest.set_slot(slot);
-        client.newest().await.unwrap();
+        client.fetch_newest_header().await.unwrap();
         assert_eq!(!liar.take_requests().is_empty(), is_asked, "{slot}");
     }
     assert_eq!(client.status().endpoints[0].set_aside, None);
@@ -103,11 +105,11 @@ async fn endpoint_set_aside_is_asked_if_all_others_fail() {
     let repaired = BeaconServer::start(&chain, NOW, Lie::WrongCommittee).await;
     let down = BeaconServer::start(&chain, NOW, Lie::NotFound).await;
     let client = client(&chain, &[&repaired, &down], &TestClock::at(&chain, NOW), None);
-    assert!(client.newest().await.is_err());
+    assert!(client.fetch_newest_header().await.is_err());
     assert!(client.status().endpoints[0].set_aside.is_some());
     repaired.set_lie(Lie::Nothing);
     tokio::time::sleep(Duration::from_millis(1100)).await;
-    assert_eq!(client.newest().await.unwrap().0.slot(), NOW - 1);
+    assert_eq!(client.fetch_newest_header().await.unwrap().0.slot(), NOW - 1);
 }
 
 #[tokio::test]
@@ -115,13 +117,16 @@ async fn replayed_update_is_no_report_of_the_newest_header() {
     let chain = BeaconChain::new();
     let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
     let client = client(&chain, &[&server], &clock, None);
-    client.newest().await.unwrap();
+    client.fetch_newest_header().await.unwrap();
     server.set_lie(Lie::Replay(NOW - 6));
     clock.set(&chain, NOW + 5);
-    let behind = BeaconFault::Behind { observed: NOW - 6, known: NOW - 1 };
+    let behind = BeaconEndpointError::Behind { observed: NOW - 6, known: NOW - 1 };
     let causes = vec![("beacon-0".to_owned(), behind.to_string())];
-    assert_eq!(client.newest().await, Err(ChainError::HeaderUnproven(HeaderFault::Endpoints(causes))));
-    assert!(client.header(BlockSelector::Latest).await.is_err());
+    assert_eq!(
+        client.fetch_newest_header().await,
+        Err(ChainError::HeaderUnproven(LightClientHeaderError::Endpoints(causes)))
+    );
+    assert!(client.verified_header(BlockSelector::Latest).await.is_err());
 }
 
 #[tokio::test]
@@ -133,13 +138,16 @@ async fn lagging_endpoint_does_not_hold_back_a_newer_header() {
         let clock = TestClock::at(&chain, NOW);
         let patient = LightClientConfig { hedge_after: PATIENCE, ..config(&chain, &[&laggard, &honest], None) };
         let client = LightClient::new(patient, Arc::new(LoopbackGet::new()), clock.clock());
-        client.newest().await.unwrap();
+        client.fetch_newest_header().await.unwrap();
         laggard.set_lie(Lie::Replay(newest));
         honest.set_slot(NOW + 30);
         honest.set_delay(Duration::from_millis(100));
         clock.set(&chain, NOW + 30);
-        assert_eq!(client.newest().await.unwrap().0.slot(), NOW + 29);
-        assert_eq!(client.header(BlockSelector::Finalized).await.unwrap().slot(), finalized_at(NOW + 29).unwrap());
+        assert_eq!(client.fetch_newest_header().await.unwrap().0.slot(), NOW + 29);
+        assert_eq!(
+            client.verified_header(BlockSelector::Finalized).await.unwrap().slot(),
+            finalized_at(NOW + 29).unwrap()
+        );
     }
 }
 
@@ -152,7 +160,7 @@ async fn newer_header_of_a_slow_endpoint_arrives() {
     let honest = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let clock = TestClock::at(&chain, NOW);
     let client = client(&chain, &[&laggard, &honest], &clock, None);
-    client.newest().await.unwrap();
+    client.fetch_newest_header().await.unwrap();
     // Within the wait for a newer header, then above it.
     for (slot, delay) in [(NOW + 2, Duration::from_secs(1)), (NOW + 4, Duration::from_secs(4))] {
         laggard.set_lie(Lie::Replay(slot - 3));
@@ -160,10 +168,10 @@ async fn newer_header_of_a_slow_endpoint_arrives() {
         honest.set_delay(delay);
         honest.take_requests();
         clock.set(&chain, slot);
-        let first = client.newest().await.unwrap().0.slot();
+        let first = client.fetch_newest_header().await.unwrap().0.slot();
         assert_eq!(first == slot - 1, delay < Duration::from_secs(3), "{slot}");
         let arrival = async {
-            while client.newest().await.unwrap().0.slot() < slot - 1 {
+            while client.fetch_newest_header().await.unwrap().0.slot() < slot - 1 {
                 clock.advance(1);
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -179,10 +187,10 @@ async fn second_header_of_a_slot_changes_nothing() {
     let chain = BeaconChain::new();
     let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
     let client = client(&chain, &[&server], &clock, None);
-    let known = client.newest().await.unwrap().0;
+    let known = client.fetch_newest_header().await.unwrap().0;
     server.set_lie(Lie::Equivocation);
     clock.set(&chain, NOW + 2);
-    let error = client.newest().await.unwrap_err();
+    let error = client.fetch_newest_header().await.unwrap_err();
     assert!(error.to_string().contains("signed two headers for slot"), "{error}");
     let status = client.status();
     assert_eq!((status.headers.unwrap().optimistic_slot, &status.endpoints[0].set_aside), (known.slot(), &None));

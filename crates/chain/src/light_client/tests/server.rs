@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use clresolve_beacon::{Fork, LightClientData};
+use clresolve_beacon::{ConsensusFork, LightClientCodec};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -194,10 +194,10 @@ impl Served {
         }
     }
 
-    fn encoded(&self, data: &impl LightClientData) -> Body {
+    fn encoded(&self, data: &impl LightClientCodec) -> Body {
         match self.is_ssz {
-            true => Body::Ssz(data.to_ssz(Fork::Electra)),
-            false => Body::Json(data.to_json(Fork::Electra)),
+            true => Body::Ssz(data.to_ssz(ConsensusFork::Electra)),
+            false => Body::Json(data.to_json(ConsensusFork::Electra)),
         }
     }
 
@@ -231,10 +231,10 @@ impl Served {
             update
         });
         if !self.is_ssz {
-            return Body::Json(updates.map(|update| update.to_json(Fork::Electra)).collect());
+            return Body::Json(updates.map(|update| update.to_json(ConsensusFork::Electra)).collect());
         }
         let framed = updates.flat_map(|update| {
-            let ssz = update.to_ssz(Fork::Electra);
+            let ssz = update.to_ssz(ConsensusFork::Electra);
             [&(ssz.len() as u64 + 4).to_le_bytes()[..], &[0; 4], &ssz].concat()
         });
         Body::Ssz(framed.collect())

@@ -4,26 +4,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clresolve_beacon::{
-    Fork, LightClientBootstrap, LightClientData as _, LightClientError, LightClientFinalityUpdate, LightClientStore,
-    LightClientUpdate,
+    ConsensusFork, LightClientBootstrap, LightClientCodec as _, LightClientError, LightClientFinalityUpdate,
+    LightClientStore, LightClientUpdate,
 };
-use clresolve_core::reading::{BlockSelector, ChainError, HeaderFault};
+use clresolve_core::reading::{BlockSelector, ChainError, LightClientHeaderError};
 use futures_util::future::{join, join_all};
 
 use super::beacon_chain::{BeaconChain, CHECKPOINT, finalized_at};
 use super::client::{LoopbackGet, TestClock, client, config};
 use super::server::{BeaconServer, Lie};
 use crate::light_client::LightClient;
-use crate::light_client::endpoint::BeaconFault;
-use crate::light_client::follower::blocking;
-use crate::light_client::saved::SavedFault;
+use crate::light_client::endpoint::BeaconEndpointError;
+use crate::light_client::follower::run_blocking;
+use crate::light_client::saved::SavedStateError;
 
 /// A slot in period 4, in the middle of an epoch.
 const NOW: u64 = 300;
 
 async fn slots(client: &LightClient) -> (u64, u64) {
-    let finalized = client.header(BlockSelector::Finalized).await.unwrap();
-    let optimistic = client.header(BlockSelector::Latest).await.unwrap();
+    let finalized = client.verified_header(BlockSelector::Finalized).await.unwrap();
+    let optimistic = client.verified_header(BlockSelector::Latest).await.unwrap();
     (finalized.slot(), optimistic.slot())
 }
 
@@ -37,7 +37,7 @@ async fn header_of_a_later_period_follows_from_the_checkpoint() {
         }
         let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
         assert_eq!(slots(&client).await, (finalized_at(NOW - 1).unwrap(), NOW - 1));
-        let header = client.header(BlockSelector::Finalized).await.unwrap();
+        let header = client.verified_header(BlockSelector::Finalized).await.unwrap();
         assert_eq!(header.beacon_root(), chain.block(header.slot()).root());
     }
 }
@@ -47,7 +47,7 @@ async fn callers_share_one_synchronization() {
     let chain = BeaconChain::new();
     let server = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
-    let headers = join_all((0..10).map(|_| client.header(BlockSelector::Finalized))).await;
+    let headers = join_all((0..10).map(|_| client.verified_header(BlockSelector::Finalized))).await;
     assert!(headers.iter().all(Result::is_ok));
     let requests = server.take_requests();
     assert_eq!(requests.iter().filter(|request| request.starts_with("bootstrap")).count(), 1, "{requests:?}");
@@ -75,7 +75,7 @@ async fn headers_advance_with_the_chain() {
     for slot in [NOW + 2, NOW + 20, NOW + 60, NOW + 100] {
         server.set_slot(slot);
         clock.set(&chain, slot);
-        let (head, reported_at) = client.newest().await.unwrap();
+        let (head, reported_at) = client.fetch_newest_header().await.unwrap();
         assert_eq!((head.slot(), reported_at), (slot - 1, clock.clock()()));
         assert_eq!(slots(&client).await, (finalized_at(slot - 1).unwrap(), slot - 1));
     }
@@ -89,8 +89,8 @@ async fn failed_endpoints_give_header_unproven() {
     let clock = TestClock::at(&chain, NOW);
     let client = client(&chain, &[&silent[0], &silent[1]], &clock, None);
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        let error = client.header(selector).await.unwrap_err();
-        let ChainError::HeaderUnproven(HeaderFault::Endpoints(causes)) = error else { panic!("{error:?}") };
+        let error = client.verified_header(selector).await.unwrap_err();
+        let ChainError::HeaderUnproven(LightClientHeaderError::Endpoints(causes)) = error else { panic!("{error:?}") };
         assert_eq!(causes.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["beacon-0", "beacon-1"]);
     }
 }
@@ -100,9 +100,9 @@ async fn endpoint_without_the_next_update_is_reported() {
     let chain = BeaconChain::new();
     let server = BeaconServer::start(&chain, NOW, Lie::Replay(CHECKPOINT)).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
-    let causes = vec![("beacon-0".to_owned(), BeaconFault::NoUpdate(1).to_string())];
-    let unproven = ChainError::HeaderUnproven(HeaderFault::Endpoints(causes));
-    assert_eq!(client.header(BlockSelector::Finalized).await, Err(unproven));
+    let causes = vec![("beacon-0".to_owned(), BeaconEndpointError::NoUpdate(1).to_string())];
+    let unproven = ChainError::HeaderUnproven(LightClientHeaderError::Endpoints(causes));
+    assert_eq!(client.verified_header(BlockSelector::Finalized).await, Err(unproven));
     assert_eq!(client.status().endpoints[0].set_aside, None, "to lag is no lie");
 }
 
@@ -112,15 +112,15 @@ async fn panic_during_verification_blames_no_endpoint() {
     let chain = BeaconChain::new();
     let server = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
-    let verify = |_, _| blocking(|| -> Result<(), BeaconFault> { panic!("a bug") });
+    let verify = |_, _| run_blocking(|| -> Result<(), BeaconEndpointError> { panic!("a bug") });
     let endpoint = &client.follower.endpoints[0];
-    let fault = client.follower.noted(Arc::clone(endpoint), verify).await.unwrap_err();
-    assert!(matches!(&fault, BeaconFault::BrokenOff(cause) if cause.contains("a bug")), "{fault}");
+    let fault = client.follower.record_outcome(Arc::clone(endpoint), verify).await.unwrap_err();
+    assert!(matches!(&fault, BeaconEndpointError::BrokenOff(cause) if cause.contains("a bug")), "{fault}");
     let status = client.status();
     assert_eq!(status.endpoints[0].set_aside, None);
     assert_eq!(status.endpoints[0].failure.as_ref().map(|(_, cause)| cause), Some(&fault.to_string()));
-    let fault = blocking(|| -> Result<(), SavedFault> { panic!("a bug") }).await.unwrap_err();
-    assert!(matches!(&fault, SavedFault::BrokenOff(cause) if cause.is_panic()), "reading the file: {fault}");
+    let fault = run_blocking(|| -> Result<(), SavedStateError> { panic!("a bug") }).await.unwrap_err();
+    assert!(matches!(&fault, SavedStateError::BrokenOff(cause) if cause.is_panic()), "reading the file: {fault}");
 }
 
 /// Each request owns the HTTP client until it ends. The endpoint never answers within the request timeout.
@@ -131,7 +131,7 @@ async fn dropped_client_ends_its_requests() {
         let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
         let http = Arc::new(LoopbackGet::new());
         let client = LightClient::new(config(&chain, &[&server], None), Arc::clone(&http) as _, clock.clock());
-        client.newest().await.unwrap();
+        client.fetch_newest_header().await.unwrap();
         server.set_lie(lie);
         server.set_slot(NOW + 40);
         server.take_requests();
@@ -142,7 +142,7 @@ async fn dropped_client_ends_its_requests() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        let _ = join(stalled, tokio::time::timeout(Duration::from_millis(500), client.newest())).await;
+        let _ = join(stalled, tokio::time::timeout(Duration::from_millis(500), client.fetch_newest_header())).await;
         drop(client);
         let ended = async {
             while Arc::strong_count(&http) > 1 {
@@ -159,7 +159,7 @@ async fn late_report_is_as_old_as_its_request() {
     let chain = BeaconChain::new();
     let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
     let client = client(&chain, &[&server], &clock, None);
-    client.newest().await.unwrap();
+    client.fetch_newest_header().await.unwrap();
     server.set_lie(Lie::Replay(NOW - 1));
     server.set_delay(Duration::from_millis(300));
     server.take_requests();
@@ -171,11 +171,13 @@ async fn late_report_is_as_old_as_its_request() {
         }
         clock.advance(8);
     };
-    let (head, ()) = join(client.newest(), arrived).await;
+    let (head, ()) = join(client.fetch_newest_header(), arrived).await;
     assert_eq!(head.map(|(header, at)| (header.slot(), at)), Ok((NOW - 1, asked_at)));
 
     let follower = &client.follower;
-    let ask = || Arc::clone(follower).newest_of(Arc::clone(&follower.endpoints[0]), follower.verified().unwrap(), true);
+    let ask = || {
+        Arc::clone(follower).fetch_newest_from(Arc::clone(&follower.endpoints[0]), follower.snapshot().unwrap(), true)
+    };
     let late = tokio::spawn(ask());
     let mut requests = 0;
     while requests < 2 {
@@ -188,7 +190,7 @@ async fn late_report_is_as_old_as_its_request() {
     ask().await;
     clock.advance(30);
     late.await.unwrap();
-    let verified = follower.verified().unwrap();
+    let verified = follower.snapshot().unwrap();
     assert_eq!((verified.optimistic_at, verified.finality_at), (later, later), "the later request counts");
 }
 
@@ -198,13 +200,13 @@ async fn report_time_never_decreases() {
     let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
     let client = client(&chain, &[&server], &clock, None);
     clock.advance(4);
-    client.newest().await.unwrap();
+    client.fetch_newest_header().await.unwrap();
     server.set_lie(Lie::NotFound);
     clock.advance(1);
-    let (known, at) = client.newest().await.unwrap();
+    let (known, at) = client.fetch_newest_header().await.unwrap();
     assert_eq!(at, clock.clock()(), "no later header can be signed yet");
     clock.advance(2);
-    let (same, later) = client.newest().await.unwrap();
+    let (same, later) = client.fetch_newest_header().await.unwrap();
     assert!(same == known && later >= at, "{later} is before {at}");
 }
 
@@ -215,9 +217,9 @@ async fn clock_set_back_leaves_the_header_unproven() {
     let client = client(&chain, &[&server], &clock, None);
     slots(&client).await;
     clock.set(&chain, NOW - 10);
-    assert!(client.newest().await.is_err());
+    assert!(client.fetch_newest_header().await.is_err());
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        assert!(client.header(selector).await.is_err(), "{selector}");
+        assert!(client.verified_header(selector).await.is_err(), "{selector}");
     }
     assert_eq!(client.status().endpoints[0].set_aside, None);
 }
@@ -231,9 +233,9 @@ async fn endpoints_that_fail_later_give_header_unproven() {
     server.set_lie(Lie::NotFound);
     clock.set(&chain, NOW + 10);
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        assert!(matches!(client.header(selector).await, Err(ChainError::HeaderUnproven(_))), "{selector}");
+        assert!(matches!(client.verified_header(selector).await, Err(ChainError::HeaderUnproven(_))), "{selector}");
     }
-    assert!(client.newest().await.is_err());
+    assert!(client.fetch_newest_header().await.is_err());
 }
 
 #[tokio::test]
@@ -247,7 +249,7 @@ async fn endpoint_that_fails_is_asked_once_a_second() {
     server.take_requests();
     let (began, mut calls) = (tokio::time::Instant::now(), 0);
     while calls < 10 {
-        assert!(client.newest().await.is_err());
+        assert!(client.fetch_newest_header().await.is_err());
         calls += 1;
     }
     let asked = server.take_requests().iter().filter(|request| *request == "optimistic_update").count();
@@ -265,7 +267,7 @@ async fn committee_of_the_next_period_does_not_delay_the_head() {
     for slot in [NOW + 40, NOW + 50] {
         server.set_slot(slot);
         clock.set(&chain, slot);
-        let head = tokio::time::timeout(Duration::from_secs(10), client.newest()).await;
+        let head = tokio::time::timeout(Duration::from_secs(10), client.fetch_newest_header()).await;
         assert_eq!(head.expect("it does not wait for the committee").unwrap().0.slot(), slot - 1);
     }
     while !server.take_requests().iter().any(|request| request.starts_with("updates")) {
@@ -280,8 +282,8 @@ async fn old_checkpoint_is_refused() {
     let late = CHECKPOINT + TWO_WEEKS + 1;
     let server = BeaconServer::start(&chain, late, Lie::Nothing).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, late), None);
-    let error = client.header(BlockSelector::Finalized).await.unwrap_err();
-    assert!(matches!(error, ChainError::HeaderUnproven(HeaderFault::CheckpointTooOld { .. })), "{error:?}");
+    let error = client.verified_header(BlockSelector::Finalized).await.unwrap_err();
+    assert!(matches!(error, ChainError::HeaderUnproven(LightClientHeaderError::CheckpointTooOld { .. })), "{error:?}");
 }
 
 #[tokio::test]
@@ -289,8 +291,8 @@ async fn block_by_number_is_not_proven() {
     let chain = BeaconChain::new();
     let server = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
-    let error = client.header(BlockSelector::Number(7)).await.unwrap_err();
-    assert_eq!(error, ChainError::HeaderUnproven(HeaderFault::Block("7".to_owned())));
+    let error = client.verified_header(BlockSelector::Number(7)).await.unwrap_err();
+    assert_eq!(error, ChainError::HeaderUnproven(LightClientHeaderError::Block("7".to_owned())));
 }
 
 #[tokio::test]
@@ -314,24 +316,24 @@ async fn proof_of_a_finalized_block_replays() {
     let chain = BeaconChain::new();
     let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
     let client = client(&chain, &[&server], &clock, None);
-    let header = client.header(BlockSelector::Finalized).await.unwrap();
-    let proof = client.proof_of(header.block_hash()).await.unwrap();
+    let header = client.verified_header(BlockSelector::Finalized).await.unwrap();
+    let proof = client.prove_finality(header.block_hash()).await.unwrap();
     let spec = &chain.spec;
-    let bootstrap = LightClientBootstrap::from_ssz(&proof.bootstrap, Fork::Electra, spec).unwrap();
+    let bootstrap = LightClientBootstrap::from_ssz(&proof.bootstrap, ConsensusFork::Electra, spec).unwrap();
     let mut store = LightClientStore::bootstrap(spec.clone(), proof.checkpoint, bootstrap).unwrap();
     for update in &proof.updates {
-        let update = LightClientUpdate::from_ssz(update, Fork::Electra, spec).unwrap();
+        let update = LightClientUpdate::from_ssz(update, ConsensusFork::Electra, spec).unwrap();
         store.process_update(&update, NOW).unwrap();
     }
-    let update = LightClientFinalityUpdate::from_ssz(&proof.finality_update, Fork::Electra, spec).unwrap();
+    let update = LightClientFinalityUpdate::from_ssz(&proof.finality_update, ConsensusFork::Electra, spec).unwrap();
     store.process_finality_update(&update, NOW).unwrap();
-    assert_eq!(store.finalized(), header);
-    assert!(client.proof_of(alloy_primitives::B256::ZERO).await.is_err());
+    assert_eq!(store.finalized_header(), header);
+    assert!(client.prove_finality(alloy_primitives::B256::ZERO).await.is_err());
 
     clock.set(&chain, NOW - 1);
     let rule = LightClientError::SignatureInFuture { signature_slot: NOW, current_slot: NOW - 1 };
-    let refused = ChainError::HeaderUnproven(HeaderFault::Refused(rule.to_string()));
-    assert_eq!(client.proof_of(header.block_hash()).await, Err(refused), "the clock was set back");
+    let refused = ChainError::HeaderUnproven(LightClientHeaderError::Refused(rule.to_string()));
+    assert_eq!(client.prove_finality(header.block_hash()).await, Err(refused), "the clock was set back");
 }
 
 #[tokio::test]
@@ -339,13 +341,14 @@ async fn proof_has_the_first_finality_update_of_its_block() {
     let chain = BeaconChain::new();
     let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
     let client = client(&chain, &[&server], &clock, None);
-    let header = client.header(BlockSelector::Finalized).await.unwrap();
+    let header = client.verified_header(BlockSelector::Finalized).await.unwrap();
     server.set_slot(NOW + 3);
     clock.set(&chain, NOW + 3);
-    client.newest().await.unwrap();
-    assert_eq!(client.header(BlockSelector::Finalized).await.unwrap(), header, "the epoch is the same");
-    let proof = client.proof_of(header.block_hash()).await.unwrap();
-    let update = LightClientFinalityUpdate::from_ssz(&proof.finality_update, Fork::Electra, &chain.spec).unwrap();
+    client.fetch_newest_header().await.unwrap();
+    assert_eq!(client.verified_header(BlockSelector::Finalized).await.unwrap(), header, "the epoch is the same");
+    let proof = client.prove_finality(header.block_hash()).await.unwrap();
+    let update =
+        LightClientFinalityUpdate::from_ssz(&proof.finality_update, ConsensusFork::Electra, &chain.spec).unwrap();
     assert_eq!(update.signature_slot, NOW);
 }
 
@@ -356,13 +359,13 @@ async fn proof_of_a_block_before_the_known_history_is_an_error() {
     let chain = BeaconChain::new();
     let (server, clock) = (BeaconServer::start(&chain, earlier, Lie::Nothing).await, TestClock::at(&chain, earlier));
     let client = client(&chain, &[&server], &clock, None);
-    let first = client.header(BlockSelector::Finalized).await.unwrap();
+    let first = client.verified_header(BlockSelector::Finalized).await.unwrap();
     server.set_slot(later);
     clock.set(&chain, later);
-    client.newest().await.unwrap();
-    let second = client.header(BlockSelector::Finalized).await.unwrap();
+    client.fetch_newest_header().await.unwrap();
+    let second = client.verified_header(BlockSelector::Finalized).await.unwrap();
     assert!(first.slot() < 360 && 360 < second.slot());
-    client.proof_of(second.block_hash()).await.unwrap();
-    let error = client.proof_of(first.block_hash()).await.unwrap_err();
-    assert_eq!(error, ChainError::HeaderUnproven(HeaderFault::Block(first.block_hash().to_string())));
+    client.prove_finality(second.block_hash()).await.unwrap();
+    let error = client.prove_finality(first.block_hash()).await.unwrap_err();
+    assert_eq!(error, ChainError::HeaderUnproven(LightClientHeaderError::Block(first.block_hash().to_string())));
 }

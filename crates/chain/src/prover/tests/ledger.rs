@@ -10,7 +10,7 @@ use alloy_trie::proof::ProofRetainer;
 use alloy_trie::{HashBuilder, Nibbles, TrieAccount};
 use async_trait::async_trait;
 
-use crate::failure::Failure;
+use crate::failure::EndpointFailure;
 use crate::prover::*;
 
 pub(super) const CHAIN: u64 = 31_337;
@@ -85,8 +85,8 @@ impl Ledger {
         trie(self.leaves.clone(), targets)
     }
 
-    pub(super) fn header(&self) -> HashedHeader {
-        HashedHeader::new(Header {
+    pub(super) fn header(&self) -> HashedBlockHeader {
+        HashedBlockHeader::new(Header {
             number: 100,
             timestamp: 1_800_000_000,
             gas_limit: 30_000_000,
@@ -103,8 +103,8 @@ impl Ledger {
         })
     }
 
-    pub(super) fn session(&self) -> Session {
-        Session::new(Arc::new(self.header()))
+    pub(super) fn session(&self) -> CallProverSession {
+        CallProverSession::new(Arc::new(self.header()))
     }
 
     pub(super) fn prove(&self, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
@@ -137,7 +137,7 @@ impl Ledger {
 /// An endpoint over a [`Ledger`], which may lie.
 pub(super) struct Endpoint {
     ledger: Ledger,
-    lie: Box<dyn Fn(&mut StateItem) + Send + Sync>,
+    lie: Box<dyn Fn(&mut StateSourceItem) + Send + Sync>,
     pub(super) fetches: AtomicUsize,
     pub(super) codes: AtomicUsize,
 }
@@ -147,7 +147,7 @@ impl Endpoint {
         Self::lying(ledger, |_| {})
     }
 
-    pub(super) fn lying(ledger: &Ledger, lie: impl Fn(&mut StateItem) + Send + Sync + 'static) -> Self {
+    pub(super) fn lying(ledger: &Ledger, lie: impl Fn(&mut StateSourceItem) + Send + Sync + 'static) -> Self {
         let (fetches, codes) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { ledger: ledger.clone(), lie: Box::new(lie), fetches, codes }
     }
@@ -155,19 +155,19 @@ impl Endpoint {
 
 #[async_trait]
 impl StateSource for Endpoint {
-    async fn touched(&self, _: &Call, _: BlockId) -> Result<AccessList, ProverError> {
-        Err(ProverError::Endpoint(Failure::Unusable("it has no such method".to_owned())))
+    async fn fetch_access_list(&self, _: &EvmCall, _: BlockId) -> Result<AccessList, CallProverError> {
+        Err(CallProverError::Endpoint(EndpointFailure::Unusable("it has no such method".to_owned())))
     }
 
-    async fn fetch(&self, wanted: &Wanted, _: BlockId) -> Result<Vec<StateItem>, ProverError> {
+    async fn fetch_state(&self, wanted: &WantedState, _: BlockId) -> Result<Vec<StateSourceItem>, CallProverError> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
         self.codes.fetch_add(wanted.codes.len(), Ordering::Relaxed);
         let proofs = wanted.accounts.iter().map(|(address, slots)| {
             let slots: Vec<U256> = slots.iter().copied().collect();
-            StateItem::Proof(*address, slots.clone(), Box::new(self.ledger.prove(*address, &slots)))
+            StateSourceItem::Proof(*address, slots.clone(), Box::new(self.ledger.prove(*address, &slots)))
         });
-        let codes = wanted.codes.iter().map(|address| StateItem::Code(*address, self.ledger.code(*address)));
-        let mut given: Vec<StateItem> = proofs.chain(codes).collect();
+        let codes = wanted.codes.iter().map(|address| StateSourceItem::Code(*address, self.ledger.code(*address)));
+        let mut given: Vec<StateSourceItem> = proofs.chain(codes).collect();
         given.iter_mut().for_each(|given| (self.lie)(given));
         Ok(given)
     }

@@ -7,7 +7,9 @@ use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes, U256, hex, keccak256};
 use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_trie::{Nibbles, TrieAccount};
-use clresolve_state::{Blame, Contracts, Flaw, StateProof, StateProofError, checked_code};
+use clresolve_state::{
+    EnsContractAddresses, ProvenCallBlame, StateProof, StateProofError, TrieProofError, checked_code,
+};
 use proptest::prelude::*;
 
 use super::ledger::{ALICE, Account, CHAIN, CONTRACT, Endpoint, Ledger, OTHER, slot_path, trie};
@@ -15,77 +17,82 @@ use super::{POINTER, pointer, refused, run, words};
 use crate::prover::*;
 
 /// Why the pointer's call is refused if an endpoint lies in this way.
-async fn refusal_of(lie: impl Fn(&mut StateItem) + Send + Sync + 'static) -> ProofError {
+async fn refusal_of(lie: impl Fn(&mut StateSourceItem) + Send + Sync + 'static) -> ProvenCallError {
     let ledger = pointer();
     let error = refused(run(&Endpoint::lying(&ledger, lie), &mut ledger.session()).await.unwrap_err());
-    assert_eq!(error.blame(), Blame::Endpoint, "{error}");
+    assert_eq!(error.blame(), ProvenCallBlame::Endpoint, "{error}");
     error
 }
 
-async fn refusal_for_contract(lie: impl Fn(&mut EIP1186AccountProofResponse) + Send + Sync + 'static) -> ProofError {
+async fn refusal_for_contract(
+    lie: impl Fn(&mut EIP1186AccountProofResponse) + Send + Sync + 'static,
+) -> ProvenCallError {
     refusal_of(move |given| {
-        if let StateItem::Proof(CONTRACT, _, answer) = given {
+        if let StateSourceItem::Proof(CONTRACT, _, answer) = given {
             lie(answer);
         }
     })
     .await
 }
 
-fn account_flaw(flaw: Flaw) -> ProofError {
-    ProofError::Account { address: CONTRACT, flaw }
+fn account_flaw(flaw: TrieProofError) -> ProvenCallError {
+    ProvenCallError::Account { address: CONTRACT, flaw }
 }
 
-fn slot_flaw(flaw: Flaw) -> ProofError {
-    ProofError::Slot { address: CONTRACT, slot: U256::ZERO, flaw }
+fn slot_flaw(flaw: TrieProofError) -> ProvenCallError {
+    ProvenCallError::Slot { address: CONTRACT, slot: U256::ZERO, flaw }
 }
 
 #[tokio::test]
 async fn each_lie_is_refused_by_its_name() {
     let lie = refusal_for_contract(|answer| answer.balance = U256::from(1)).await;
-    assert_eq!(lie, account_flaw(Flaw::OtherValues));
+    assert_eq!(lie, account_flaw(TrieProofError::OtherValues));
     let lie = refusal_for_contract(|answer| answer.code_hash = keccak256([])).await;
-    assert_eq!(lie, account_flaw(Flaw::OtherValues));
+    assert_eq!(lie, account_flaw(TrieProofError::OtherValues));
     let lie = refusal_for_contract(|answer| answer.address = OTHER).await;
-    assert_eq!(lie, account_flaw(Flaw::OtherRequest));
+    assert_eq!(lie, account_flaw(TrieProofError::OtherRequest));
     let lie = refusal_for_contract(|answer| answer.account_proof.clear()).await;
-    assert_eq!(lie, account_flaw(Flaw::Truncated));
+    assert_eq!(lie, account_flaw(TrieProofError::Truncated));
     let lie = refusal_for_contract(|answer| answer.account_proof.push(Bytes::from_static(&[0x80]))).await;
-    assert_eq!(lie, account_flaw(Flaw::Surplus));
+    assert_eq!(lie, account_flaw(TrieProofError::Surplus));
     let lie = refusal_for_contract(|answer| answer.account_proof = vec![Bytes::from_static(&[0xc0]); 66]).await;
-    assert_eq!(lie, account_flaw(Flaw::TooManyNodes));
+    assert_eq!(lie, account_flaw(TrieProofError::TooManyNodes));
     let lie = refusal_for_contract(|answer| answer.account_proof = vec![vec![0; 533].into()]).await;
-    assert_eq!(lie, account_flaw(Flaw::NodeTooLong));
+    assert_eq!(lie, account_flaw(TrieProofError::NodeTooLong));
     let lie = refusal_for_contract(|answer| *answer = pointer().prove(OTHER, &[U256::ZERO])).await;
-    assert_eq!(lie, account_flaw(Flaw::OtherRequest));
+    assert_eq!(lie, account_flaw(TrieProofError::OtherRequest));
 
     let with_slots = |lie: fn(&mut EIP1186StorageProof)| {
         refusal_for_contract(move |answer| answer.storage_proof.iter_mut().for_each(lie))
     };
-    assert_eq!(with_slots(|slot| slot.value = U256::from(6)).await, slot_flaw(Flaw::OtherValues));
-    assert_eq!(with_slots(|slot| slot.value = U256::ZERO).await, slot_flaw(Flaw::OtherValues));
-    assert_eq!(with_slots(|slot| slot.proof.clear()).await, slot_flaw(Flaw::Truncated));
-    assert_eq!(with_slots(|slot| slot.key = B256::with_last_byte(7).into()).await, slot_flaw(Flaw::OtherRequest));
+    assert_eq!(with_slots(|slot| slot.value = U256::from(6)).await, slot_flaw(TrieProofError::OtherValues));
+    assert_eq!(with_slots(|slot| slot.value = U256::ZERO).await, slot_flaw(TrieProofError::OtherValues));
+    assert_eq!(with_slots(|slot| slot.proof.clear()).await, slot_flaw(TrieProofError::Truncated));
+    assert_eq!(
+        with_slots(|slot| slot.key = B256::with_last_byte(7).into()).await,
+        slot_flaw(TrieProofError::OtherRequest)
+    );
 
     let code = |lie: fn(Bytes) -> Vec<u8>| {
         refusal_of(move |given| {
-            if let StateItem::Code(CONTRACT, code) = given {
+            if let StateSourceItem::Code(CONTRACT, code) = given {
                 *code = lie(code.clone()).into();
             }
         })
     };
-    assert_eq!(code(|code| [&code[..], &[0]].concat()).await, ProofError::Code { address: CONTRACT });
-    assert_eq!(code(|_| Vec::new()).await, ProofError::Code { address: CONTRACT });
+    assert_eq!(code(|code| [&code[..], &[0]].concat()).await, ProvenCallError::Code { address: CONTRACT });
+    assert_eq!(code(|_| Vec::new()).await, ProvenCallError::Code { address: CONTRACT });
     let grown = Endpoint::lying(&pointer(), |given| match given {
-        StateItem::Code(_, code) => *code = vec![0; (256 << 10) + 1].into(),
-        StateItem::Proof(..) => {}
+        StateSourceItem::Code(_, code) => *code = vec![0; (256 << 10) + 1].into(),
+        StateSourceItem::Proof(..) => {}
     });
     let error = run(&grown, &mut pointer().session()).await.unwrap_err();
-    assert_eq!(refused(error), ProofError::Code { address: CONTRACT });
+    assert_eq!(refused(error), ProvenCallError::Code { address: CONTRACT });
     // Code counts as the contract's only if it has the proven hash.
     let long = Bytes::from(vec![0; (256 << 10) + 1]);
     let error = checked_code(CONTRACT, keccak256(&long), long).unwrap_err();
-    assert_eq!(error, ProofError::CodeTooLong { address: CONTRACT, bytes: (256 << 10) + 1 });
-    assert!(matches!(error.blame(), Blame::LocalLimit(_)));
+    assert_eq!(error, ProvenCallError::CodeTooLong { address: CONTRACT, bytes: (256 << 10) + 1 });
+    assert!(matches!(error.blame(), ProvenCallBlame::LocalLimit(_)));
 }
 
 /// A forged version of the pointer's ledger with other values.
@@ -100,9 +107,9 @@ fn forged() -> Ledger {
 /// the honest response and the response of the forged ledger, which is consistent in itself.
 async fn refusal_of_forgery(
     lie: impl Fn(&mut EIP1186AccountProofResponse, EIP1186AccountProofResponse) + Send + Sync + 'static,
-) -> ProofError {
+) -> ProvenCallError {
     refusal_of(move |given| {
-        if let StateItem::Proof(CONTRACT, slots, answer) = given {
+        if let StateSourceItem::Proof(CONTRACT, slots, answer) = given {
             lie(answer, forged().prove(CONTRACT, slots));
         }
     })
@@ -115,15 +122,15 @@ async fn a_forged_ledger_is_refused_although_it_is_consistent() {
     let endpoint = Endpoint::honest(&forged());
     assert_eq!(
         run(&endpoint, &mut forged().session()).await,
-        Ok(CallOutcome::Returned(words(&[5, 78, 5]))),
+        Ok(EvmCallOutcome::Returned(words(&[5, 78, 5]))),
         "the lie is consistent"
     );
     // The complete ledger, from the state root down: the first account read reveals the forgery.
     let error = refused(run(&endpoint, &mut pointer().session()).await.unwrap_err());
-    assert!(matches!(error, ProofError::Account { flaw: Flaw::WrongHash, .. }), "{error:?}");
+    assert!(matches!(error, ProvenCallError::Account { flaw: TrieProofError::WrongHash, .. }), "{error:?}");
     // One forged account, from the state root down.
     let whole = refusal_of_forgery(|answer, forged| *answer = forged).await;
-    assert_eq!(whole, account_flaw(Flaw::WrongHash));
+    assert_eq!(whole, account_flaw(TrieProofError::WrongHash));
 }
 
 #[tokio::test]
@@ -134,10 +141,10 @@ async fn a_forged_subtree_below_a_genuine_root_is_refused() {
         forged.account_proof[0] = answer.account_proof[0].clone();
         *answer = forged;
     });
-    assert_eq!(account.await, account_flaw(Flaw::WrongHash));
+    assert_eq!(account.await, account_flaw(TrieProofError::WrongHash));
     // The genuine account with a forged storage trie below it.
     let storage = refusal_of_forgery(|answer, forged| answer.storage_proof = forged.storage_proof);
-    assert_eq!(storage.await, slot_flaw(Flaw::WrongHash));
+    assert_eq!(storage.await, slot_flaw(TrieProofError::WrongHash));
     // The genuine root of the storage trie with a forged slot below it.
     let error = refusal_of_forgery(|answer, mut forged| {
         for (slot, forged) in answer.storage_proof.iter_mut().zip(&mut forged.storage_proof) {
@@ -146,15 +153,15 @@ async fn a_forged_subtree_below_a_genuine_root_is_refused() {
             *slot = forged.clone();
         }
     });
-    let five = ProofError::Slot { address: CONTRACT, slot: U256::from(5), flaw: Flaw::WrongHash };
+    let five = ProvenCallError::Slot { address: CONTRACT, slot: U256::from(5), flaw: TrieProofError::WrongHash };
     assert_eq!(error.await, five, "slot 0 is the same in both ledgers");
     // The code of another contract.
     let code = refusal_of(|given| {
-        if let StateItem::Code(CONTRACT, code) = given {
+        if let StateSourceItem::Code(CONTRACT, code) = given {
             *code = hex!("602a5f5260205ff3").into();
         }
     });
-    assert_eq!(code.await, ProofError::Code { address: CONTRACT });
+    assert_eq!(code.await, ProvenCallError::Code { address: CONTRACT });
 }
 
 /// An attacker who invents the header can also invent the trie below it, so the trie need not belong to a real ledger.
@@ -163,12 +170,12 @@ fn tries_that_no_ledger_has_are_refused_by_name() {
     let prove = |node: &[u8]| {
         let account_proof = vec![Bytes::copy_from_slice(node)];
         let answer = EIP1186AccountProofResponse { address: CONTRACT, account_proof, ..Default::default() };
-        clresolve_state::verify_proof(keccak256(node), CONTRACT, &[], &answer).unwrap_err()
+        clresolve_state::verify_account_proof(keccak256(node), CONTRACT, &[], &answer).unwrap_err()
     };
-    assert_eq!(prove(&hex!("c0")), account_flaw(Flaw::Malformed));
-    assert_eq!(prove(&hex!("83646f67")), account_flaw(Flaw::Malformed), "no list");
+    assert_eq!(prove(&hex!("c0")), account_flaw(TrieProofError::Malformed));
+    assert_eq!(prove(&hex!("83646f67")), account_flaw(TrieProofError::Malformed), "no list");
     let (_, proofs) = trie(vec![(keccak256(CONTRACT), hex!("c101").to_vec())], &[keccak256(CONTRACT)]);
-    assert_eq!(prove(&proofs[0][0]), account_flaw(Flaw::BadValue), "a list of one number is no account");
+    assert_eq!(prove(&proofs[0][0]), account_flaw(TrieProofError::BadValue), "a list of one number is no account");
 
     // An account with a list in a slot.
     let path = slot_path(U256::ZERO);
@@ -183,13 +190,13 @@ fn tries_that_no_ledger_has_are_refused_by_name() {
         storage_proof: vec![EIP1186StorageProof { proof: slot[0].clone(), ..Default::default() }],
         ..Default::default()
     };
-    let error = clresolve_state::verify_proof(root, CONTRACT, &[U256::ZERO], &answer).unwrap_err();
-    assert_eq!(error, slot_flaw(Flaw::BadValue));
+    let error = clresolve_state::verify_account_proof(root, CONTRACT, &[U256::ZERO], &answer).unwrap_err();
+    assert_eq!(error, slot_flaw(TrieProofError::BadValue));
 }
 
-fn refusal_of_recording(nodes: ProofNodes) -> ProofError {
+fn refusal_of_recording(nodes: ProofNodes) -> ProvenCallError {
     let proof = StateProof {
-        contracts: Contracts::default(),
+        contracts: EnsContractAddresses::default(),
         state: nodes,
         coins: None,
         name_look_ups: Vec::new(),
@@ -197,7 +204,7 @@ fn refusal_of_recording(nodes: ProofNodes) -> ProofError {
         owner_look_ups: Vec::new(),
         light_client: None,
     };
-    match proof.open(&pointer().header().rlp(), CHAIN) {
+    match proof.verify_under_header(&pointer().header().rlp(), CHAIN) {
         Err(StateProofError::State(error)) => error,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("the proofs are taken"),
@@ -214,37 +221,40 @@ fn recorded_proofs_of_a_forged_ledger_are_refused_by_name() {
         nodes
     };
     let (genuine, forged) = (pointer().prove(CONTRACT, &slots), forged().prove(CONTRACT, &slots));
-    assert_eq!(refusal_of_recording(nodes(&[&forged])), account_flaw(Flaw::Truncated));
+    assert_eq!(refusal_of_recording(nodes(&[&forged])), account_flaw(TrieProofError::Truncated));
 
     let mut grafted = forged.clone();
     grafted.account_proof[0] = genuine.account_proof[0].clone();
-    assert_eq!(refusal_of_recording(nodes(&[&grafted])), account_flaw(Flaw::Truncated));
+    assert_eq!(refusal_of_recording(nodes(&[&grafted])), account_flaw(TrieProofError::Truncated));
 
-    let five = ProofError::Slot { address: CONTRACT, slot: slots[0], flaw: Flaw::Truncated };
+    let five = ProvenCallError::Slot { address: CONTRACT, slot: slots[0], flaw: TrieProofError::Truncated };
     let mut storage = genuine.clone();
     storage.storage_proof = forged.storage_proof.clone();
     assert_eq!(refusal_of_recording(nodes(&[&storage])), five);
     storage.storage_proof[0].proof[0] = genuine.storage_proof[0].proof[0].clone();
     assert_eq!(refusal_of_recording(nodes(&[&storage])), five);
 
-    assert_eq!(refusal_of_recording(nodes(&[&genuine, &forged])), ProofError::LeftOver);
+    assert_eq!(refusal_of_recording(nodes(&[&genuine, &forged])), ProvenCallError::LeftOver);
     let mut long = genuine.clone();
     long.account_proof.push(vec![0; 533].into());
     let error = refusal_of_recording(nodes(&[&long]));
-    assert_eq!((error.clone(), error.blame()), (ProofError::Node(Flaw::NodeTooLong), Blame::Recording));
+    assert_eq!(
+        (error.clone(), error.blame()),
+        (ProvenCallError::Node(TrieProofError::NodeTooLong), ProvenCallBlame::Recording)
+    );
 }
 
 #[test]
 fn another_header_than_the_agreed_one_is_refused() {
     let header = pointer().header();
     let mut forged = Header { state_root: B256::repeat_byte(1), ..Header::default() };
-    assert!(HashedHeader::checked(forged.clone(), forged.hash_slow()).is_ok());
+    assert!(HashedBlockHeader::with_expected_hash(forged.clone(), forged.hash_slow()).is_ok());
     let agreed = header.hash();
-    let error = HashedHeader::checked(forged.clone(), agreed).unwrap_err();
-    assert_eq!(error, ProofError::Header { expected: agreed, observed: forged.hash_slow() });
-    assert_eq!(error.blame(), Blame::Endpoint);
+    let error = HashedBlockHeader::with_expected_hash(forged.clone(), agreed).unwrap_err();
+    assert_eq!(error, ProvenCallError::Header { expected: agreed, observed: forged.hash_slow() });
+    assert_eq!(error.blame(), ProvenCallBlame::Endpoint);
     forged.timestamp = 1;
-    assert!(HashedHeader::checked(forged, agreed).is_err());
+    assert!(HashedBlockHeader::with_expected_hash(forged, agreed).is_err());
 }
 
 /// An invented header may lead to nodes that no honest trie contains: paths longer than a key, on which
@@ -267,7 +277,10 @@ fn paths_longer_than_a_key_are_refused_without_a_panic() {
         ..EIP1186AccountProofResponse::default()
     };
     let root = keccak256(&above);
-    assert!(clresolve_state::verify_proof(root, ALICE, &[], &answer).is_ok_and(|verified| verified.account.is_none()));
+    assert!(
+        clresolve_state::verify_account_proof(root, ALICE, &[], &answer)
+            .is_ok_and(|verified| verified.account.is_none())
+    );
     let nodes = [above, below];
     let theirs =
         std::panic::catch_unwind(|| alloy_trie::proof::verify_proof(root, Nibbles::unpack(path), None, &nodes));
@@ -275,13 +288,13 @@ fn paths_longer_than_a_key_are_refused_without_a_panic() {
 }
 
 /// Changes the byte at position `at` of a response, modulo its length. Returns whether there was one.
-fn flip(given: &mut StateItem, at: usize, with: u8) -> bool {
+fn flip(given: &mut StateSourceItem, at: usize, with: u8) -> bool {
     let mut places: Vec<&mut Bytes> = match given {
-        StateItem::Proof(_, _, answer) => {
+        StateSourceItem::Proof(_, _, answer) => {
             let slots = answer.storage_proof.iter_mut().flat_map(|slot| slot.proof.iter_mut());
             answer.account_proof.iter_mut().chain(slots).collect()
         }
-        StateItem::Code(_, code) => vec![code],
+        StateSourceItem::Code(_, code) => vec![code],
     };
     let total: usize = places.iter().map(|place| place.len()).sum();
     if total == 0 {
@@ -331,14 +344,14 @@ proptest! {
                 return;
             }
             match given {
-                StateItem::Proof(_, _, answer) if beside => misstate(answer, at, with),
+                StateSourceItem::Proof(_, _, answer) if beside => misstate(answer, at, with),
                 given => { flip(given, at, with); }
             }
         });
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         match runtime.block_on(run(&endpoint, &mut ledger.session())) {
-            Ok(outcome) => prop_assert_eq!(outcome, CallOutcome::Returned(words(&[5, 77, 5]))),
-            Err(error) => prop_assert_eq!(refused(error).blame(), Blame::Endpoint),
+            Ok(outcome) => prop_assert_eq!(outcome, EvmCallOutcome::Returned(words(&[5, 77, 5]))),
+            Err(error) => prop_assert_eq!(refused(error).blame(), ProvenCallBlame::Endpoint),
         }
     }
 }
@@ -353,7 +366,7 @@ proptest! {
         let ledger = Ledger::of([(CONTRACT, Account::contract(POINTER, &slots))]);
         let asked = U256::from(asked);
         let answer = ledger.prove(CONTRACT, &[asked]);
-        let verified = clresolve_state::verify_proof(ledger.root(&[]).0, CONTRACT, &[asked], &answer).unwrap();
+        let verified = clresolve_state::verify_account_proof(ledger.root(&[]).0, CONTRACT, &[asked], &answer).unwrap();
         let value = answer.storage_proof[0].value;
         prop_assert_eq!(&verified.slots, &[(asked, value)]);
         let expected = (!value.is_zero()).then(|| alloy_rlp::encode(value));

@@ -11,39 +11,41 @@ use alloy_rpc_types_eth::{Header, TransactionRequest};
 use alloy_transport::TransportError;
 use async_trait::async_trait;
 use clresolve_core::name::EnsName;
-use clresolve_sandbox::chain::{ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind, RpcServer};
-use clresolve_state::Contracts;
-use clresolve_state::contracts::Subject;
+use clresolve_sandbox::chain::{
+    ChainBuilder, CustodyContract, HostileResolverMode, NameRegistration, ResolverKind, RpcServer,
+};
+use clresolve_state::EnsContractAddresses;
+use clresolve_state::contracts::NameMulticall;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::ledger::{ALICE, CHAIN};
-use crate::failure::Failure;
+use crate::failure::EndpointFailure;
 use crate::prover::*;
 use crate::request::eth_call;
-use crate::testing::OpenDoor;
-use crate::transport::{EndpointTransport, HttpPost, PostError};
+use crate::testing::UnguardedHttpClient;
+use crate::transport::{EndpointTransport, HttpRequestError, RpcHttpTransport};
 
 /// Falsifies the reply to a method.
 type Change = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
 
 /// An HTTP client for the sandbox that counts round trips and may falsify replies.
 struct Door {
-    open: OpenDoor,
+    open: UnguardedHttpClient,
     /// Number of sequential requests: each was sent after the answer to the previous one.
     rounds: AtomicUsize,
     change: Change,
 }
 
 #[async_trait]
-impl HttpPost for Door {
+impl RpcHttpTransport for Door {
     async fn post(
         &self,
         url: &Url,
         body: bytes::Bytes,
         cap: usize,
         limit: Duration,
-    ) -> Result<bytes::Bytes, PostError> {
+    ) -> Result<bytes::Bytes, HttpRequestError> {
         let round = self.rounds.load(Ordering::Relaxed) + 1;
         let questions: Value = serde_json::from_slice(&body).unwrap();
         let reply = self.open.post(url, body, cap, limit).await?;
@@ -67,8 +69,8 @@ struct World {
     server: RpcServer,
     door: Arc<Door>,
     rpc: RpcClient,
-    header: Arc<HashedHeader>,
-    prover: Prover,
+    header: Arc<HashedBlockHeader>,
+    prover: CallProver,
 }
 
 impl World {
@@ -79,45 +81,45 @@ impl World {
         }
         builder.seal("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
         let server = RpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
-        let open = OpenDoor::new();
+        let open = UnguardedHttpClient::new();
         let door = Arc::new(Door { open, rounds: AtomicUsize::new(0), change: Box::new(change) });
-        let http: Arc<dyn HttpPost> = Arc::clone(&door) as _;
+        let http: Arc<dyn RpcHttpTransport> = Arc::clone(&door) as _;
         let transport =
             EndpointTransport::new(http, server.url().parse().unwrap(), "sandbox".to_owned(), Duration::from_secs(20));
         let rpc = RpcClient::new(transport, true);
         let header: Header = rpc.request("eth_getBlockByNumber", ("finalized", false)).await.unwrap();
-        let header = Arc::new(HashedHeader::checked(header.inner, header.hash).unwrap());
-        Self { server, door, rpc, header, prover: Prover::new(CHAIN) }
+        let header = Arc::new(HashedBlockHeader::with_expected_hash(header.inner, header.hash).unwrap());
+        Self { server, door, rpc, header, prover: CallProver::new(CHAIN) }
     }
 
     /// The outcome over proven state, and its number of round trips.
-    async fn computed(&self, name: &str) -> (Result<CallOutcome, ProverError>, usize) {
-        let explain = |error: &TransportError| Failure::Unusable(error.to_string());
-        let source = RpcSource { rpc: &self.rpc, explain: &explain };
-        let mut session = Session::new(Arc::clone(&self.header));
+    async fn computed(&self, name: &str) -> (Result<EvmCallOutcome, CallProverError>, usize) {
+        let explain = |error: &TransportError| EndpointFailure::Unusable(error.to_string());
+        let source = RpcStateSource { rpc: &self.rpc, explain: &explain };
+        let mut session = CallProverSession::new(Arc::clone(&self.header));
         let before = self.door.rounds.load(Ordering::Relaxed);
         let (to, data) = question(name);
-        let call = Call { to, data, gas: 16_000_000 };
-        let outcome = self.prover.call(&source, &mut session, &call, None).await;
+        let call = EvmCall { to, data, gas: 16_000_000 };
+        let outcome = self.prover.compute_call(&source, &mut session, &call, None).await;
         (outcome, self.door.rounds.load(Ordering::Relaxed) - before)
     }
 
-    async fn stated(&self, name: &str) -> CallOutcome {
+    async fn stated(&self, name: &str) -> EvmCallOutcome {
         let (to, data) = question(name);
         let call: TransactionRequest = eth_call(to, data);
         let answer: Bytes = self.rpc.request("eth_call", (call, self.header.id())).await.unwrap();
-        CallOutcome::Returned(answer)
+        EvmCallOutcome::Returned(answer)
     }
 }
 
 fn question(name: &str) -> (Address, Bytes) {
-    let (name, contracts) = (EnsName::parse(name).unwrap(), Contracts::default());
-    let subject = Subject::new(&name, &contracts);
+    let (name, contracts) = (EnsName::parse(name).unwrap(), EnsContractAddresses::default());
+    let subject = NameMulticall::new(&name, &contracts);
     (
         contracts.multicall3,
-        subject.aggregate(
-            subject.resolve_texts(clresolve_core::records::Key::ALL.map(clresolve_core::records::Key::as_str)),
-        ),
+        subject.aggregate_call(subject.resolve_texts_call(
+            clresolve_core::records::RecordKey::ALL.map(clresolve_core::records::RecordKey::as_str),
+        )),
     )
 }
 
@@ -146,13 +148,13 @@ fn registrations() -> Vec<NameRegistration> {
     let hostile = |mode| ResolverKind::Hostile { mode, arg: String::new() };
     vec![
         with("public.eth", ResolverKind::Public),
-        NameRegistration { custody: Custody::NameWrapper, ..with("wrapped.eth", ResolverKind::Public) },
+        NameRegistration { custody: CustodyContract::NameWrapper, ..with("wrapped.eth", ResolverKind::Public) },
         with("wild.eth", ResolverKind::Wildcard),
         with("offchain.eth", ResolverKind::Offchain { urls: vec!["https://ccip.example/".to_owned()] }),
         bare("bare.eth", ResolverKind::None),
         bare("nocode.eth", ResolverKind::Address(ALICE)),
-        with("burn.eth", hostile(HostileMode::Burn)),
-        with("garbage.eth", hostile(HostileMode::Garbage)),
+        with("burn.eth", hostile(HostileResolverMode::Burn)),
+        with("garbage.eth", hostile(HostileResolverMode::Garbage)),
     ]
 }
 
@@ -197,5 +199,7 @@ async fn an_endpoint_without_proofs_is_named_as_such() {
     })
     .await;
     let error = world.computed("public.eth").await.0.unwrap_err();
-    assert!(matches!(&error, ProverError::Endpoint(Failure::Unusable(cause)) if cause.contains("proof window")));
+    assert!(
+        matches!(&error, CallProverError::Endpoint(EndpointFailure::Unusable(cause)) if cause.contains("proof window"))
+    );
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::head_age::HeadAge;
+use crate::head_age::HeadAgeLimit;
 
 /// Height of the newest block. Blocks arrive every 12 s, starting at time 0.
 const HEAD: u64 = 100;
@@ -23,16 +23,16 @@ struct Stated {
     word: &'static str,
 }
 
-impl Vote for Stated {
-    fn same(&self, other: &Self, part: VotePart) -> bool {
-        self.word.same(&other.word, part)
+impl QuorumVote for Stated {
+    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
+        self.word.agrees_on_part(&other.word, part)
     }
 
-    fn height(&self) -> Option<u64> {
+    fn block_height(&self) -> Option<u64> {
         Some(self.height)
     }
 
-    fn time(&self) -> Option<Timestamp> {
+    fn block_time(&self) -> Option<Timestamp> {
         Some(self.time)
     }
 }
@@ -81,7 +81,7 @@ impl View {
     }
 
     /// Its finalized block with the statement there, and its statement about the newest block.
-    fn observed(self, changed: u64) -> (Block, Stated, Stated) {
+    fn observed(self, changed: u64) -> (ChainBlock, Stated, Stated) {
         let truth = |height: u64| stated(height, if height >= changed { "new" } else { "old" });
         let finalized = HEAD - FINALITY;
         let (height, fork, word, newest) = match self {
@@ -96,7 +96,7 @@ impl View {
     }
 
     /// Its statement about a block of others, or the block that it has at that height. `None` if it has no block there.
-    fn attested(self, about: Block, changed: u64) -> Option<Result<Stated, Block>> {
+    fn attested(self, about: ChainBlock, changed: u64) -> Option<Result<Stated, ChainBlock>> {
         let truth = stated(about.number, if about.number >= changed { "new" } else { "old" });
         let is_true = about == block(about.number, 0);
         match self {
@@ -111,22 +111,22 @@ impl View {
 
 /// The record on which a verdict could rely: two of these endpoints agree on it, and it is still valid at the newest
 /// block. The endpoints answer in this order. The record was replaced in the block `changed`.
-fn settled_on(views: &[View], changed: u64, age: HeadAge) -> Option<&'static str> {
+fn settled_on(views: &[View], changed: u64, age: HeadAgeLimit) -> Option<&'static str> {
     let now = block(HEAD, 0).timestamp;
     let mut counter = QuorumCounter::new(2);
     for (endpoint, view) in views.iter().enumerate() {
         let (head, pinned, newest) = view.observed(changed);
-        counter.observed(endpoint, &endpoint.to_string(), head, pinned, Some(age.checked_vote(newest, now)));
+        counter.add_observation(endpoint, &endpoint.to_string(), head, pinned, Some(age.checked_vote(newest, now)));
         while let QuorumStatus::Open { repeats, .. } = counter.status() {
             if repeats.is_empty() {
                 break;
             }
             for (endpoint, about) in repeats {
-                counter.asked_again(endpoint, about);
+                counter.note_asked_again(endpoint, about);
                 match views[endpoint].attested(about, changed) {
-                    Some(Ok(vote)) => counter.attested(endpoint, about, vote),
-                    Some(Err(other)) => counter.denied(endpoint, other),
-                    None => counter.unanswered(endpoint, about),
+                    Some(Ok(vote)) => counter.add_attestation(endpoint, about, vote),
+                    Some(Err(other)) => counter.add_denial(endpoint, other),
+                    None => counter.note_unanswered(endpoint, about),
                 }
             }
         }
@@ -140,7 +140,8 @@ fn settled_on(views: &[View], changed: u64, age: HeadAge) -> Option<&'static str
     let pinned = counter.vote(*agreement.endpoints.first()?, &agreement.block)?;
     let at = agreement.latest?.records;
     let newest = counter.latest_vote(at)?.as_ref().ok()?;
-    let holds = newest.same(pinned, VotePart::Records) && !counter.is_objection(at, pinned, VotePart::Records);
+    let holds = newest.agrees_on_part(pinned, QuorumVotePart::Records)
+        && !counter.is_objection(at, pinned, QuorumVotePart::Records);
     holds.then_some(pinned.word)
 }
 
@@ -164,7 +165,7 @@ const CHANGES: [u64; 3] = [50, HEAD - FINALITY, HEAD - 2 * FRESH];
 
 #[test]
 fn stalled_endpoints_and_liars_hide_no_change_in_any_order() {
-    let age = HeadAge(Some(Duration::from_secs(12 * FRESH)));
+    let age = HeadAgeLimit(Some(Duration::from_secs(12 * FRESH)));
     for views in arrangements() {
         for changed in CHANGES {
             let settled = settled_on(&views, changed, age);
@@ -175,7 +176,7 @@ fn stalled_endpoints_and_liars_hide_no_change_in_any_order() {
 
 #[test]
 fn enough_endpoints_that_keep_up_always_settle_what_is_final() {
-    let age = HeadAge(Some(Duration::from_secs(12 * FRESH)));
+    let age = HeadAgeLimit(Some(Duration::from_secs(12 * FRESH)));
     for views in arrangements() {
         // Endpoints at the same height share the finalized block. If only one honest endpoint has the higher block, a
         // liar may dispute it.

@@ -3,9 +3,9 @@
 //! The signature covers six members; absent members stay absent. A member named `__proto__` is an ordinary member, as
 //! in the agent SDK. Verifyagent drops it, and therefore accepts receipts in which it was altered.
 
-use super::{Claim, Family, NoSignedParts, SignedParts, Signs, others};
-use crate::receipt::canonical::MemberOrder;
-use crate::receipt::json::Node;
+use super::{ReceiptClaim, ReceiptFamily, ReceiptParts, ReceiptPartsError, SignedMessageFormat, unknown_members};
+use crate::receipt::canonical::JsonMemberOrder;
+use crate::receipt::json::JsonNode;
 
 /// The signed members.
 pub(super) const SIGNED: [&str; 6] = ["signer", "verb", "input", "output", "execution", "ts"];
@@ -13,30 +13,31 @@ pub(super) const SIGNED: [&str; 6] = ["signer", "verb", "input", "output", "exec
 /// Name of the canonical form in families B to E.
 pub(super) const CANONICAL: &str = "json.sorted_keys.v1";
 
-pub(super) fn is(receipt: &Node) -> bool {
-    receipt.at(&["signature", "sig"]).is_some() && receipt.at(&["metadata", "proof", "hash_sha256"]).is_some()
+pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+    receipt.get_path(&["signature", "sig"]).is_some()
+        && receipt.get_path(&["metadata", "proof", "hash_sha256"]).is_some()
 }
 
-pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
-    let content = receipt.only(&SIGNED);
+pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+    let content = receipt.with_only_members(&SIGNED);
     let unsigned = [
-        others(receipt, &[], &[&SIGNED[..], &["metadata", "signature"]].concat()),
-        others(receipt, &["metadata"], &["proof"]),
-        others(receipt, &["metadata", "proof"], &["canonicalization", "hash_sha256"]),
-        others(receipt, &["signature"], &["alg", "kid", "sig"]),
+        unknown_members(receipt, &[], &[&SIGNED[..], &["metadata", "signature"]].concat()),
+        unknown_members(receipt, &["metadata"], &["proof"]),
+        unknown_members(receipt, &["metadata", "proof"], &["canonicalization", "hash_sha256"]),
+        unknown_members(receipt, &["signature"], &["alg", "kid", "sig"]),
     ];
-    Ok(SignedParts {
-        family: Family::B1,
+    Ok(ReceiptParts {
+        family: ReceiptFamily::B1,
         content,
         root: "",
-        order: MemberOrder::Rebuilt,
-        signs: Signs::HexDigest,
-        algorithms: vec![(Claim::at(receipt, &["signature", "alg"]), "ed25519")],
-        canonical: (Claim::at(receipt, &["metadata", "proof", "canonicalization"]), CANONICAL),
-        hash: Some(Claim::at(receipt, &["metadata", "proof", "hash_sha256"])),
-        signature: Claim::at(receipt, &["signature", "sig"]),
-        kids: vec![Claim::at(receipt, &["signature", "kid"])],
-        signers: vec![Claim::at(receipt, &["signer"])],
+        order: JsonMemberOrder::Rebuilt,
+        signs: SignedMessageFormat::HexDigest,
+        algorithms: vec![(ReceiptClaim::from_path(receipt, &["signature", "alg"]), "ed25519")],
+        canonical: (ReceiptClaim::from_path(receipt, &["metadata", "proof", "canonicalization"]), CANONICAL),
+        hash: Some(ReceiptClaim::from_path(receipt, &["metadata", "proof", "hash_sha256"])),
+        signature: ReceiptClaim::from_path(receipt, &["signature", "sig"]),
+        kids: vec![ReceiptClaim::from_path(receipt, &["signature", "kid"])],
+        signers: vec![ReceiptClaim::from_path(receipt, &["signer"])],
         agent: None,
         unsigned: unsigned.concat(),
     })

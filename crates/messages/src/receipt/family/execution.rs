@@ -6,12 +6,12 @@
 
 use std::iter;
 
-use clresolve_core::reason::Code;
+use clresolve_core::reason::ReasonCode;
 
 use super::agent_sdk::CANONICAL;
-use super::{Claim, Family, NoSignedParts, SignedParts, Signs, others};
-use crate::receipt::canonical::MemberOrder;
-use crate::receipt::json::Node;
+use super::{ReceiptClaim, ReceiptFamily, ReceiptParts, ReceiptPartsError, SignedMessageFormat, unknown_members};
+use crate::receipt::canonical::JsonMemberOrder;
+use crate::receipt::json::JsonNode;
 
 /// The members that E signs.
 const SIGNED: [&str; 6] = ["clas", "schema", "receipt_id", "verb", "agent", ACTION];
@@ -22,25 +22,25 @@ const ACTION: &str = "action";
 /// Maximum number of members that a proof may cover. A receipt has six besides the proofs.
 const MAX_COVERED: usize = 32;
 
-pub(super) fn is(receipt: &Node) -> bool {
-    receipt.says(&["schema"], "clas.execution.receipt.v1")
+pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+    receipt.has_text_at(&["schema"], "clas.execution.receipt.v1")
 }
 
 /// Whether the proof of execution lists the members that it covers.
-pub(super) fn is_scoped(receipt: &Node) -> bool {
-    is(receipt) && proof(receipt).is_ok_and(|(_, proof)| proof.get("covers").is_some())
+pub(super) fn is_scoped(receipt: &JsonNode) -> bool {
+    has_shape(receipt) && proof(receipt).is_ok_and(|(_, proof)| proof.get("covers").is_some())
 }
 
-pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
-    Ok(parts(receipt, proof(receipt)?, Family::E, Signs::HexDigest, &SIGNED))
+pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+    Ok(assemble_parts(receipt, proof(receipt)?, ReceiptFamily::E, SignedMessageFormat::HexDigest, &SIGNED))
 }
 
 /// The signature covers the canonical bytes of exactly the members that `covers` lists.
-pub(super) fn take_scoped_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
+pub(super) fn take_scoped_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     let (index, proof) = proof(receipt)?;
-    let no_scope = |why, code| NoSignedParts { place: format!("/proofs/{index}/covers"), why, code };
-    let unknown = |why| no_scope(why, Code::ReceiptFamilyUnknown);
-    let Some(Node::List(names)) = proof.get("covers") else { return Err(unknown("no list of members")) };
+    let no_scope = |why, code| ReceiptPartsError { place: format!("/proofs/{index}/covers"), why, code };
+    let unknown = |why| no_scope(why, ReasonCode::ReceiptFamilyUnknown);
+    let Some(JsonNode::List(names)) = proof.get("covers") else { return Err(unknown("no list of members")) };
     if names.len() > MAX_COVERED {
         return Err(unknown("more members than a receipt has"));
     }
@@ -54,53 +54,62 @@ pub(super) fn take_scoped_apart(receipt: &Node) -> Result<SignedParts, NoSignedP
         covered.push(name);
     }
     if !covered.contains(&ACTION) {
-        return Err(no_scope("a proof of execution covers the action", Code::ReceiptSchemaInvalid));
+        return Err(no_scope("a proof of execution covers the action", ReasonCode::ReceiptSchemaInvalid));
     }
-    Ok(parts(receipt, (index, proof), Family::E2, Signs::CanonicalBytes, &covered))
+    Ok(assemble_parts(receipt, (index, proof), ReceiptFamily::E2, SignedMessageFormat::CanonicalBytes, &covered))
 }
 
 /// The single proof of execution, and its index in the list.
-fn proof(receipt: &Node) -> Result<(usize, &Node), NoSignedParts> {
+fn proof(receipt: &JsonNode) -> Result<(usize, &JsonNode), ReceiptPartsError> {
     let proofs = match receipt.get("proofs") {
-        Some(Node::List(proofs)) => proofs.as_slice(),
+        Some(JsonNode::List(proofs)) => proofs.as_slice(),
         _ => &[],
     };
-    let is_of_execution = |proof: &Node| proof.says(&["type"], "execution");
+    let is_of_execution = |proof: &JsonNode| proof.has_text_at(&["type"], "execution");
     let mut of_execution = proofs.iter().enumerate().filter(|(_, proof)| is_of_execution(proof));
     let (why, code) = match (of_execution.next(), of_execution.next()) {
         (Some(proof), None) => return Ok(proof),
-        (Some(_), Some(_)) => ("more than one proof of the type execution", Code::ReceiptFamilyUnknown),
-        (None, _) => ("no proof of the type execution", Code::ReceiptSchemaInvalid),
+        (Some(_), Some(_)) => ("more than one proof of the type execution", ReasonCode::ReceiptFamilyUnknown),
+        (None, _) => ("no proof of the type execution", ReasonCode::ReceiptSchemaInvalid),
     };
-    Err(NoSignedParts { place: "/proofs".to_owned(), why, code })
+    Err(ReceiptPartsError { place: "/proofs".to_owned(), why, code })
 }
 
 /// The parts of the receipt, given the proof at `index` and the members `signed` that it signs.
-fn parts(receipt: &Node, (index, proof): (usize, &Node), family: Family, signs: Signs, signed: &[&str]) -> SignedParts {
-    let at = |path: &[&str]| Claim::at(proof, path).below(&format!("/proofs/{index}"));
+fn assemble_parts(
+    receipt: &JsonNode,
+    (index, proof): (usize, &JsonNode),
+    family: ReceiptFamily,
+    signs: SignedMessageFormat,
+    signed: &[&str],
+) -> ReceiptParts {
+    let at = |path: &[&str]| ReceiptClaim::from_path(proof, path).with_root(&format!("/proofs/{index}"));
     let below = |path: &[&str], known: &[&str]| {
-        others(proof, path, known).into_iter().map(|place| format!("/proofs/{index}{place}")).collect::<Vec<_>>()
+        unknown_members(proof, path, known)
+            .into_iter()
+            .map(|place| format!("/proofs/{index}{place}"))
+            .collect::<Vec<_>>()
     };
     let count = match receipt.get("proofs") {
-        Some(Node::List(proofs)) => proofs.len(),
+        Some(JsonNode::List(proofs)) => proofs.len(),
         _ => 0,
     };
     let further = (0..count).filter(|at| *at != index).map(|at| format!("/proofs/{at}")).collect();
     let known = ["type", "signer", "canonicalization", "signature", "covers"];
-    let known = if family == Family::E2 { &known[..] } else { &known[..4] };
+    let known = if family == ReceiptFamily::E2 { &known[..] } else { &known[..4] };
     let unsigned = [
-        others(receipt, &[], &[signed, &["schema", "proofs"]].concat()),
+        unknown_members(receipt, &[], &[signed, &["schema", "proofs"]].concat()),
         further,
         below(&[], known),
         below(&["signature"], &["alg", "kid", "value"]),
     ];
     let names_agent = signed.contains(&"agent");
-    let kid = names_agent.then(|| Claim::at(receipt, &["agent", "kid"]));
-    SignedParts {
+    let kid = names_agent.then(|| ReceiptClaim::from_path(receipt, &["agent", "kid"]));
+    ReceiptParts {
         family,
-        content: receipt.only(signed),
+        content: receipt.with_only_members(signed),
         root: "",
-        order: MemberOrder::Sorted,
+        order: JsonMemberOrder::Sorted,
         signs,
         algorithms: vec![(at(&["signature", "alg"]), "Ed25519")],
         canonical: (at(&["canonicalization"]), CANONICAL),
@@ -108,7 +117,7 @@ fn parts(receipt: &Node, (index, proof): (usize, &Node), family: Family, signs: 
         signature: at(&["signature", "value"]),
         kids: iter::once(at(&["signature", "kid"])).chain(kid).collect(),
         signers: vec![at(&["signer"])],
-        agent: names_agent.then(|| Claim::at(receipt, &["agent", "ens"])),
+        agent: names_agent.then(|| ReceiptClaim::from_path(receipt, &["agent", "ens"])),
         unsigned: unsigned.concat(),
     }
 }

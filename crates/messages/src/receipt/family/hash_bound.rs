@@ -3,9 +3,12 @@
 //! The signature covers the receipt without the whole of `metadata`. Any other content of `metadata` is unsigned.
 
 use super::agent_sdk::CANONICAL;
-use super::{Claim, Family, NoSignedParts, SignedParts, Signs, others, present, sdk};
-use crate::receipt::canonical::MemberOrder;
-use crate::receipt::json::Node;
+use super::{
+    ReceiptClaim, ReceiptFamily, ReceiptParts, ReceiptPartsError, SignedMessageFormat, existing_pointers, sdk,
+    unknown_members,
+};
+use crate::receipt::canonical::JsonMemberOrder;
+use crate::receipt::json::JsonNode;
 
 const BESIDE: [&str; 2] = ["signature", "proof"];
 const WITHIN: [&str; 2] = ["metadata", "proof"];
@@ -13,39 +16,40 @@ const WITHIN: [&str; 2] = ["metadata", "proof"];
 /// The members of a proof that are compared, besides the signature.
 const COMPARED: [&str; 5] = ["alg", "canonical", "hash_sha256", "kid", "signer_id"];
 
-pub(super) fn is(receipt: &Node) -> bool {
-    is_beside(receipt) || stands(receipt, WITHIN)
+pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+    has_detached_proof(receipt) || is_proof_at(receipt, WITHIN)
 }
 
 /// Whether the proof is next to the receipt. A `metadata` inside the receipt is then unsigned and ignored.
-fn is_beside(receipt: &Node) -> bool {
-    receipt.get("receipt").is_some_and(Node::is_object) && stands(receipt, BESIDE)
+fn has_detached_proof(receipt: &JsonNode) -> bool {
+    receipt.get("receipt").is_some_and(JsonNode::is_object) && is_proof_at(receipt, BESIDE)
 }
 
-fn stands(receipt: &Node, proof: [&str; 2]) -> bool {
-    let says = |member: &str, word: &str| receipt.says(&[proof[0], proof[1], member], word);
+fn is_proof_at(receipt: &JsonNode, proof: [&str; 2]) -> bool {
+    let says = |member: &str, word: &str| receipt.has_text_at(&[proof[0], proof[1], member], word);
     says("alg", sdk::ALG) && says("canonical", CANONICAL)
 }
 
-pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
-    let is_within = !is_beside(receipt);
+pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+    let is_within = !has_detached_proof(receipt);
     let proof = if is_within { WITHIN } else { BESIDE };
-    let mut content = if is_within { receipt.clone() } else { receipt.get("receipt").cloned().unwrap_or(Node::Null) };
+    let mut content =
+        if is_within { receipt.clone() } else { receipt.get("receipt").cloned().unwrap_or(JsonNode::Null) };
     content.remove("metadata");
-    let at = |member: &str| Claim::at(receipt, &[proof[0], proof[1], member]);
+    let at = |member: &str| ReceiptClaim::from_path(receipt, &[proof[0], proof[1], member]);
     let signature = if at("signature_b64").value.is_some() { "signature_b64" } else { "signature" };
-    let mut unsigned = others(receipt, &proof, &[&COMPARED[..], &[signature]].concat());
-    unsigned.extend(others(receipt, &proof[..1], &["proof"]));
+    let mut unsigned = unknown_members(receipt, &proof, &[&COMPARED[..], &[signature]].concat());
+    unsigned.extend(unknown_members(receipt, &proof[..1], &["proof"]));
     if !is_within {
-        unsigned.extend(others(receipt, &[], &["receipt", "signature"]));
-        unsigned.extend(present(receipt, &[&["receipt", "metadata"]]));
+        unsigned.extend(unknown_members(receipt, &[], &["receipt", "signature"]));
+        unsigned.extend(existing_pointers(receipt, &[&["receipt", "metadata"]]));
     }
-    Ok(SignedParts {
-        family: Family::D0,
+    Ok(ReceiptParts {
+        family: ReceiptFamily::D0,
         content,
         root: if is_within { "" } else { "/receipt" },
-        order: MemberOrder::Rebuilt,
-        signs: Signs::HexDigest,
+        order: JsonMemberOrder::Rebuilt,
+        signs: SignedMessageFormat::HexDigest,
         algorithms: vec![(at("alg"), sdk::ALG)],
         canonical: (at("canonical"), CANONICAL),
         hash: Some(at("hash_sha256")),

@@ -4,9 +4,11 @@
 //! published verifier substitutes its own `line` and `contract`. This one uses the receipt's, so they are covered.
 
 use super::agent_sdk::CANONICAL;
-use super::{Claim, Family, NoSignedParts, SignedParts, Signs, is_ed25519, others};
-use crate::receipt::canonical::MemberOrder;
-use crate::receipt::json::Node;
+use super::{
+    ReceiptClaim, ReceiptFamily, ReceiptParts, ReceiptPartsError, SignedMessageFormat, is_ed25519, unknown_members,
+};
+use crate::receipt::canonical::JsonMemberOrder;
+use crate::receipt::json::JsonNode;
 
 /// The place of the signed content.
 const INNER: &str = "/receipt";
@@ -15,26 +17,26 @@ const INNER: &str = "/receipt";
 const SIGNED: [&str; 10] =
     ["line", "contract", "verb", "version", "payload", "status", "trace", "result", "error", "commercial"];
 
-pub(super) fn is(receipt: &Node) -> bool {
-    receipt.get("receipt").is_some_and(Node::is_object)
+pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+    receipt.get("receipt").is_some_and(JsonNode::is_object)
         && receipt.text_at(&["signature", "proof", "alg"]).is_some_and(is_ed25519)
 }
 
-pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
-    let content = receipt.get("receipt").map_or(Node::Null, |inner| inner.only(&SIGNED));
-    let at = |member: &str| Claim::at(receipt, &["signature", "proof", member]);
+pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+    let content = receipt.get("receipt").map_or(JsonNode::Null, |inner| inner.with_only_members(&SIGNED));
+    let at = |member: &str| ReceiptClaim::from_path(receipt, &["signature", "proof", member]);
     let unsigned = [
-        others(receipt, &[], &["receipt", "signature"]),
-        others(receipt, &["receipt"], &SIGNED),
-        others(receipt, &["signature"], &["proof"]),
-        others(receipt, &["signature", "proof"], &["alg", "canonical", "kid", "signature", "signer_id"]),
+        unknown_members(receipt, &[], &["receipt", "signature"]),
+        unknown_members(receipt, &["receipt"], &SIGNED),
+        unknown_members(receipt, &["signature"], &["proof"]),
+        unknown_members(receipt, &["signature", "proof"], &["alg", "canonical", "kid", "signature", "signer_id"]),
     ];
-    Ok(SignedParts {
-        family: Family::D,
+    Ok(ReceiptParts {
+        family: ReceiptFamily::D,
         content,
         root: INNER,
-        order: MemberOrder::ByLocale,
-        signs: Signs::CanonicalBytes,
+        order: JsonMemberOrder::ByLocale,
+        signs: SignedMessageFormat::CanonicalBytes,
         algorithms: vec![(at("alg"), "ed25519")],
         canonical: (at("canonical"), CANONICAL),
         hash: None,

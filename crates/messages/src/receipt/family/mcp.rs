@@ -3,33 +3,33 @@
 //! The signature covers the canonical bytes of the whole receipt without `proof`.
 
 use super::agent_sdk::CANONICAL;
-use super::{Claim, Family, NoSignedParts, SignedParts, Signs, others};
-use crate::receipt::canonical::MemberOrder;
-use crate::receipt::json::Node;
+use super::{ReceiptClaim, ReceiptFamily, ReceiptParts, ReceiptPartsError, SignedMessageFormat, unknown_members};
+use crate::receipt::canonical::JsonMemberOrder;
+use crate::receipt::json::JsonNode;
 
-pub(super) fn is(receipt: &Node) -> bool {
-    receipt.at(&["proof", "signature"]).is_some()
-        && receipt.says(&["version"], "1.1.0")
-        && receipt.says(&["family"], "trust-verification")
+pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+    receipt.get_path(&["proof", "signature"]).is_some()
+        && receipt.has_text_at(&["version"], "1.1.0")
+        && receipt.has_text_at(&["family"], "trust-verification")
 }
 
-pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
+pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     let mut content = receipt.clone();
     content.remove("proof");
-    let at = |member: &str| Claim::at(receipt, &["proof", member]);
-    Ok(SignedParts {
-        family: Family::C,
+    let at = |member: &str| ReceiptClaim::from_path(receipt, &["proof", member]);
+    Ok(ReceiptParts {
+        family: ReceiptFamily::C,
         content,
         root: "",
-        order: MemberOrder::Sorted,
-        signs: Signs::CanonicalBytes,
+        order: JsonMemberOrder::Sorted,
+        signs: SignedMessageFormat::CanonicalBytes,
         algorithms: vec![(at("alg"), "ed25519")],
         canonical: (at("canonical"), CANONICAL),
         hash: None,
         signature: at("signature"),
         kids: vec![at("kid")],
-        signers: vec![Claim::at(receipt, &["signer"]), at("signer_id")],
+        signers: vec![ReceiptClaim::from_path(receipt, &["signer"]), at("signer_id")],
         agent: None,
-        unsigned: others(receipt, &["proof"], &["alg", "canonical", "kid", "signature", "signer_id"]),
+        unsigned: unknown_members(receipt, &["proof"], &["alg", "canonical", "kid", "signature", "signer_id"]),
     })
 }

@@ -1,16 +1,16 @@
 //! The parts of a receipt: content, proof and unsigned members.
 
-use clresolve_core::reason::Code;
+use clresolve_core::reason::ReasonCode;
 use clresolve_jose::ED25519_ALGORITHMS;
 use serde::Serialize;
 
-use crate::receipt::canonical::MemberOrder;
-use crate::receipt::json::Node;
+use crate::receipt::canonical::JsonMemberOrder;
+use crate::receipt::json::JsonNode;
 
 /// A family of receipts that are signed in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[non_exhaustive]
-pub enum Family {
+pub enum ReceiptFamily {
     /// The SDKs.
     A1,
     /// The runtime: same identifiers as the SDKs, another canonical form.
@@ -39,7 +39,7 @@ pub enum Family {
     X2,
 }
 
-impl Family {
+impl ReceiptFamily {
     /// Every family.
     pub const ALL: [Self; 13] = [
         Self::A1,
@@ -77,48 +77,48 @@ impl Family {
     }
 
     /// Whether its receipts follow the request and receipt schemas of line 1.0.0, which a card binds (PC-7).
-    pub(crate) fn is_of_schemas(self) -> bool {
+    pub(crate) fn follows_published_schemas(self) -> bool {
         matches!(self, Self::A1 | Self::A2 | Self::A3 | Self::D0)
     }
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct SignedParts {
-    pub(crate) family: Family,
+pub(crate) struct ReceiptParts {
+    pub(crate) family: ReceiptFamily,
     /// The content to canonicalize: everything that the signature covers, and nothing else.
-    pub(crate) content: Node,
+    pub(crate) content: JsonNode,
     /// JSON Pointer to the content in the receipt.
     pub(crate) root: &'static str,
-    pub(crate) order: MemberOrder,
-    pub(crate) signs: Signs,
+    pub(crate) order: JsonMemberOrder,
+    pub(crate) signs: SignedMessageFormat,
     /// The proof's algorithm names, each with the family's name of it.
-    pub(crate) algorithms: Vec<(Claim, &'static str)>,
+    pub(crate) algorithms: Vec<(ReceiptClaim, &'static str)>,
     /// The proof's name of its canonical form, and the family's name of it.
-    pub(crate) canonical: (Claim, &'static str),
+    pub(crate) canonical: (ReceiptClaim, &'static str),
     /// The stated digest, if the family has one.
-    pub(crate) hash: Option<Claim>,
-    pub(crate) signature: Claim,
+    pub(crate) hash: Option<ReceiptClaim>,
+    pub(crate) signature: ReceiptClaim,
     /// Each place that names the key; empty if the family has none.
-    pub(crate) kids: Vec<Claim>,
+    pub(crate) kids: Vec<ReceiptClaim>,
     /// Each place that names the signer.
-    pub(crate) signers: Vec<Claim>,
+    pub(crate) signers: Vec<ReceiptClaim>,
     /// The place that names the agent, if the family has one.
-    pub(crate) agent: Option<Claim>,
+    pub(crate) agent: Option<ReceiptClaim>,
     /// JSON Pointers of members that neither a signature nor a check covers.
     pub(crate) unsigned: Vec<String>,
 }
 
 /// The message that is signed with Ed25519.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signs {
+pub(crate) enum SignedMessageFormat {
     /// The SHA-256 of the canonical bytes as 64 hex digits.
     HexDigest,
     CanonicalBytes,
 }
 
-impl Signs {
+impl SignedMessageFormat {
     /// The message that a family with this one does not sign.
-    pub(crate) const fn other(self) -> Self {
+    pub(crate) const fn opposite(self) -> Self {
         match self {
             Self::HexDigest => Self::CanonicalBytes,
             Self::CanonicalBytes => Self::HexDigest,
@@ -128,17 +128,17 @@ impl Signs {
 
 /// The value at one place of a receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Claim {
+pub(crate) struct ReceiptClaim {
     /// JSON Pointer into the receipt.
     pub(crate) place: String,
     /// The text; `None` if the member is missing or not a text.
     pub(crate) value: Option<String>,
 }
 
-impl Claim {
-    pub(crate) fn at(receipt: &Node, path: &[&str]) -> Self {
+impl ReceiptClaim {
+    pub(crate) fn from_path(receipt: &JsonNode, path: &[&str]) -> Self {
         Self {
-            place: clresolve_core::json::pointer::of(path.iter().copied()),
+            place: clresolve_core::json::pointer::from_segments(path.iter().copied()),
             value: receipt.text_at(path).map(str::to_owned),
         }
     }
@@ -150,12 +150,12 @@ impl Claim {
     }
 
     /// Prefixes the place with `root`, the place of the part in the receipt.
-    pub(crate) fn below(self, root: &str) -> Self {
+    pub(crate) fn with_root(self, root: &str) -> Self {
         Self { place: format!("{root}{}", self.place), ..self }
     }
 }
 
-impl SignedParts {
+impl ReceiptParts {
     /// Whether the proof names the family's canonical form.
     pub(crate) fn names_its_form(&self) -> bool {
         let (claim, expected) = &self.canonical;
@@ -163,21 +163,21 @@ impl SignedParts {
     }
 
     /// The text at a path of the content.
-    pub(crate) fn claim(&self, path: &[&str]) -> Claim {
-        Claim::at(&self.content, path).below(self.root)
+    pub(crate) fn claim(&self, path: &[&str]) -> ReceiptClaim {
+        ReceiptClaim::from_path(&self.content, path).with_root(self.root)
     }
 }
 
 /// Why a receipt of a family's shape has no content to canonicalize.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NoSignedParts {
+pub(crate) struct ReceiptPartsError {
     /// JSON Pointer of the defect.
     pub(crate) place: String,
     /// What the defect is.
     pub(crate) why: &'static str,
     /// `receipt-schema-invalid` if the family requires a missing part, or `receipt-family-unknown` if the signature may
     /// be in a form that is not tried.
-    pub(crate) code: Code,
+    pub(crate) code: ReasonCode,
 }
 
 /// Whether this is a name of Ed25519: `EdDSA` or `Ed25519`, in any case.
@@ -186,19 +186,20 @@ pub(super) fn is_ed25519(name: &str) -> bool {
 }
 
 /// JSON Pointers of the members of the object at `path` that are not in `known`.
-pub(super) fn others(receipt: &Node, path: &[&str], known: &[&str]) -> Vec<String> {
-    let names = receipt.at(path).map(|object| object.names_beside(known)).unwrap_or_default();
-    let place = |name: &String| clresolve_core::json::pointer::of(path.iter().copied().chain([name.as_str()]));
+pub(super) fn unknown_members(receipt: &JsonNode, path: &[&str], known: &[&str]) -> Vec<String> {
+    let names = receipt.get_path(path).map(|object| object.other_member_names(known)).unwrap_or_default();
+    let place =
+        |name: &String| clresolve_core::json::pointer::from_segments(path.iter().copied().chain([name.as_str()]));
     names.iter().map(place).collect()
 }
 
 /// Whether the receipt has a value at an optional place. A null counts as absent.
-pub(super) fn states(receipt: &Node, path: &[&str]) -> bool {
-    receipt.at(path).is_some_and(|value| *value != Node::Null)
+pub(super) fn has_value_at(receipt: &JsonNode, path: &[&str]) -> bool {
+    receipt.get_path(path).is_some_and(|value| *value != JsonNode::Null)
 }
 
 /// JSON Pointers of those `paths` that exist in the receipt.
-pub(super) fn present(receipt: &Node, paths: &[&[&str]]) -> Vec<String> {
-    let there = paths.iter().filter(|path| receipt.at(path).is_some());
-    there.map(|path| clresolve_core::json::pointer::of(path.iter().copied())).collect()
+pub(super) fn existing_pointers(receipt: &JsonNode, paths: &[&[&str]]) -> Vec<String> {
+    let there = paths.iter().filter(|path| receipt.get_path(path).is_some());
+    there.map(|path| clresolve_core::json::pointer::from_segments(path.iter().copied())).collect()
 }

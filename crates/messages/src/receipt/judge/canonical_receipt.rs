@@ -6,32 +6,33 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::{Engine as _, alphabet};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Reason;
-use clresolve_jose::PublicKey;
+use clresolve_jose::Ed25519PublicKey;
 
 use super::knowledge::ReceiptSigner;
-use crate::receipt::canonical::{NoForm, form};
-use crate::receipt::family::{NoSignedParts, SignedParts, Signs};
+use crate::receipt::canonical::{CanonicalJsonError, canonical_bytes};
+use crate::receipt::family::{ReceiptParts, ReceiptPartsError, SignedMessageFormat};
 
 /// The parts of a receipt and its canonical bytes.
 pub(super) struct CanonicalReceipt {
-    pub(super) parts: SignedParts,
+    pub(super) parts: ReceiptParts,
     bytes: Vec<u8>,
     pub(super) digest: Digest,
 }
 
 /// Why a receipt cannot be read as one of a family.
-pub(super) enum NoReading {
+pub(super) enum CanonicalReceiptError {
     /// A part is missing, or the form is unknown.
-    Parts(NoSignedParts),
+    Parts(ReceiptPartsError),
     /// The signed content at this place has no canonical form.
-    Form(NoForm, &'static str),
+    Form(CanonicalJsonError, &'static str),
 }
 
 impl CanonicalReceipt {
-    pub(super) fn of(reading: Result<SignedParts, NoSignedParts>) -> Result<Self, NoReading> {
-        let parts = reading.map_err(NoReading::Parts)?;
-        let bytes = form(&parts.content, parts.order).map_err(|error| NoReading::Form(error, parts.root))?;
-        Ok(Self { digest: Digest::of(&bytes), bytes, parts })
+    pub(super) fn from_parts(reading: Result<ReceiptParts, ReceiptPartsError>) -> Result<Self, CanonicalReceiptError> {
+        let parts = reading.map_err(CanonicalReceiptError::Parts)?;
+        let bytes = canonical_bytes(&parts.content, parts.order)
+            .map_err(|error| CanonicalReceiptError::Form(error, parts.root))?;
+        Ok(Self { digest: Digest::compute(&bytes), bytes, parts })
     }
 
     pub(super) fn states_its_digest(&self) -> bool {
@@ -46,30 +47,30 @@ impl CanonicalReceipt {
 
     /// Whether the signature covers the recomputed content, but as a message that the family does not sign.
     pub(super) fn is_signed_otherwise_by(&self, signer: Result<&ReceiptSigner, &Reason>) -> bool {
-        self.has_signed(signer, self.parts.signs.other())
+        self.has_signed(signer, self.parts.signs.opposite())
     }
 
-    fn has_signed(&self, signer: Result<&ReceiptSigner, &Reason>, signs: Signs) -> bool {
+    fn has_signed(&self, signer: Result<&ReceiptSigner, &Reason>, signs: SignedMessageFormat) -> bool {
         let text = self.parts.signature.value.as_deref().unwrap_or_default();
-        let bytes = decoded(text);
+        let bytes = decode_base64(text);
         let key = signer.ok().and_then(|signer| signer.key.as_ref().ok());
         key.zip(bytes).is_some_and(|(key, bytes)| key.has_signed(&self.message(signs), &bytes))
     }
 
-    fn message(&self, signs: Signs) -> Vec<u8> {
+    fn message(&self, signs: SignedMessageFormat) -> Vec<u8> {
         if clresolve_core::mutant!("receipts-say-their-digest") {
             let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.clone());
             return claimed.unwrap_or_default().into_bytes();
         }
         match signs {
-            Signs::HexDigest => self.digest.hex().into_bytes(),
-            Signs::CanonicalBytes => self.bytes.clone(),
+            SignedMessageFormat::HexDigest => self.digest.hex().into_bytes(),
+            SignedMessageFormat::CanonicalBytes => self.bytes.clone(),
         }
     }
 }
 
 /// Decodes base64 in either alphabet, with or without padding.
-fn decoded(text: &str) -> Option<Vec<u8>> {
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     const PADDING: GeneralPurposeConfig =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     [&alphabet::STANDARD, &alphabet::URL_SAFE]
@@ -84,15 +85,15 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 ///
 /// If no signature is valid, only the members that every reading leaves unsigned are listed as unsigned: a scope
 /// decides what E2 signs, and E leaves it unsigned.
-pub(super) fn likeliest(
-    mut readings: Vec<Result<CanonicalReceipt, NoReading>>,
+pub(super) fn choose_likeliest(
+    mut readings: Vec<Result<CanonicalReceipt, CanonicalReceiptError>>,
     signer: Result<&ReceiptSigner, &Reason>,
-) -> Option<Result<CanonicalReceipt, NoReading>> {
+) -> Option<Result<CanonicalReceipt, CanonicalReceiptError>> {
     let is_read = |holds: &dyn Fn(&CanonicalReceipt) -> bool| {
         readings.iter().position(|reading| reading.as_ref().is_ok_and(holds))
     };
-    let is_unchecked = |reading: &Result<_, NoReading>| match key_of(signer) {
-        Ok(_) => matches!(reading, Err(NoReading::Parts(_))),
+    let is_unchecked = |reading: &Result<_, CanonicalReceiptError>| match key_of(signer) {
+        Ok(_) => matches!(reading, Err(CanonicalReceiptError::Parts(_))),
         Err(_) => reading.is_ok(),
     };
     let signed = is_read(&|canonical| readings.len() > 1 && canonical.is_signed_by(signer));
@@ -115,6 +116,6 @@ pub(super) fn likeliest(
 }
 
 /// The key in `cl.sig.pub`, or why it is unknown.
-pub(super) fn key_of<'a>(signer: Result<&'a ReceiptSigner, &'a Reason>) -> Result<&'a PublicKey, &'a Reason> {
+pub(super) fn key_of<'a>(signer: Result<&'a ReceiptSigner, &'a Reason>) -> Result<&'a Ed25519PublicKey, &'a Reason> {
     signer?.key.as_ref().map_err(|reason| &**reason)
 }

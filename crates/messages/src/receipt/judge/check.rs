@@ -1,6 +1,6 @@
 //! The checks of a receipt and their results.
 
-use clresolve_verdict::verdict::Status;
+use clresolve_verdict::verdict::StepStatus;
 use serde::Serialize;
 
 /// A check of a receipt.
@@ -61,11 +61,11 @@ impl ReceiptCheck {
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct ReceiptCheckResult {
     /// The check.
     pub check: ReceiptCheck,
     /// How it ended.
-    pub status: Status,
+    pub status: StepStatus,
     /// The expected value.
     pub expected: Option<String>,
     /// The observed value.
@@ -77,8 +77,8 @@ pub struct Row {
     pub clas: Option<&'static str>,
 }
 
-impl Row {
-    pub(crate) fn new(check: ReceiptCheck, status: Status) -> Self {
+impl ReceiptCheckResult {
+    pub(crate) fn new(check: ReceiptCheck, status: StepStatus) -> Self {
         Self { check, status, expected: None, observed: None, place: None, clas: None }
     }
 }

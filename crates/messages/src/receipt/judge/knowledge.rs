@@ -5,17 +5,17 @@ use std::iter;
 use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_jose::PublicKey;
-use clresolve_payment::receipt::Bought;
-use clresolve_payment::route::Route;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_jose::Ed25519PublicKey;
+use clresolve_payment::receipt::PurchaseFacts;
+use clresolve_payment::route::AgentRoute;
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::published::{Published, PublishedRecord};
-use clresolve_verdict::schema::bound::CompiledSchema;
+use clresolve_verdict::published::{PaymentRecordStatus, PublishedPayments};
+use clresolve_verdict::schema::bound::BoundSchema;
 use clresolve_verdict::verdict::Verdict;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::receipt::question::Request;
+use crate::receipt::question::AgentRequest;
 
 /// Accepted clock difference: a signer's clock may be this far ahead of ours, or behind the buyer's.
 pub const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
@@ -32,20 +32,20 @@ pub struct ReceiptKnowledge<'a> {
     /// Who signs for the agent, or why that is unknown.
     pub signer: Result<&'a ReceiptSigner, &'a Reason>,
     /// The request that was sent.
-    pub request: Option<&'a Request>,
+    pub request: Option<&'a AgentRequest>,
     /// The decision and the payment.
-    pub bought: Option<&'a Bought>,
+    pub bought: Option<&'a PurchaseFacts>,
     /// Earliest possible time of the purchase; `None` if unknown.
     pub earliest: Option<Timestamp>,
     /// The schema of the agent's receipts; `None` if its card binds none, or none whose bytes could be proven.
-    pub schema: Option<BoundReceipt<'a>>,
+    pub schema: Option<BoundReceiptSchema<'a>>,
     /// The current time.
     pub now: Timestamp,
 }
 
 impl ReceiptKnowledge<'_> {
     /// The earliest time that a receipt for the purchase may state, allowing for clock differences.
-    pub(super) fn first(&self) -> Option<Timestamp> {
+    pub(super) fn earliest_receipt_time(&self) -> Option<Timestamp> {
         let earliest = self.earliest.filter(|_| !clresolve_core::mutant!("receipts-before-their-purchase"))?;
         Some(earliest.checked_sub(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MIN))
     }
@@ -78,25 +78,28 @@ pub struct SignerAddresses {
 impl SignerAddresses {
     /// The addresses that the verdict's name publishes, without those on which the gate would not rely: their proof is
     /// too weak, or the policy denies their source.
-    pub fn of(verdict: &Verdict, published: Option<&Published>, gate: &GatePolicy) -> Self {
+    pub fn from_published(verdict: &Verdict, published: Option<&PublishedPayments>, gate: &GatePolicy) -> Self {
         let Some(published) = published else { return Self::default() };
-        let open = |why: String| Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed(why)));
-        let too_weak = verdict.anchor.as_ref().and_then(|anchor| gate.against_grade(&anchor.proof));
+        let open =
+            |why: String| Some(Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("addr").observed(why)));
+        let too_weak = verdict.anchor.as_ref().and_then(|anchor| gate.grade_objection(&anchor.proof));
         if let Some(code) = too_weak {
             return Self { settled: Vec::new(), open: open(format!("{code}, which the gate refuses")) };
         }
-        let of_verdict = |code: &&Code| verdict.reasons.iter().any(|reason| reason.code == **code);
-        let lends = [Code::RecordOffchain, Code::NameWildcard];
+        let of_verdict = |code: &&ReasonCode| verdict.reasons.iter().any(|reason| reason.code == **code);
+        let lends = [ReasonCode::RecordOffchain, ReasonCode::NameWildcard];
         if let Some(code) = lends.iter().filter(|code| gate.deny.contains(code)).find(of_verdict) {
             return Self { settled: Vec::new(), open: open(format!("{code}, which gate.deny refuses")) };
         }
         let is_open = |coin: &&CoinType| {
             matches!(
                 published.address(**coin),
-                PublishedRecord::Pending { .. } | PublishedRecord::Failed(_) | PublishedRecord::Malformed(_)
+                PaymentRecordStatus::Pending { .. }
+                    | PaymentRecordStatus::Failed(_)
+                    | PaymentRecordStatus::Malformed(_)
             )
         };
-        let unread = published.settled().addresses.keys().find(is_open);
+        let unread = published.settled_records().addresses.keys().find(is_open);
         Self {
             settled: published.settled_addresses(),
             open: unread.and_then(|coin| open(format!("the address for coin type {coin} is not settled"))),
@@ -108,7 +111,7 @@ impl SignerAddresses {
 #[derive(Clone, Debug, Default)]
 pub struct AgentRoutes {
     /// The distinct URLs that are settled.
-    pub settled: Vec<Route>,
+    pub settled: Vec<AgentRoute>,
     /// Why there may be further URLs.
     pub open: Option<Box<Reason>>,
 }
@@ -116,28 +119,34 @@ pub struct AgentRoutes {
 impl AgentRoutes {
     /// Collects the URL that `route` finds for each verb of the verdict's agent, the default verb first, and the MCP
     /// endpoint that its name has `published`.
-    pub fn of_verbs(
+    pub fn for_verbs(
         verdict: &Verdict,
-        published: Option<&Published>,
-        route: impl Fn(Option<&str>) -> Result<Route, Box<Reason>>,
+        published: Option<&PublishedPayments>,
+        route: impl Fn(Option<&str>) -> Result<AgentRoute, Box<Reason>>,
     ) -> Self {
         let verbs = verdict.identity.as_ref().map(|agent| agent.verbs.as_slice()).unwrap_or_default();
         let most = if clresolve_core::mutant!("urls-of-every-verb") { usize::MAX } else { MAX_VERBS };
         let further = verbs.iter().take(most).skip(1).map(|verb| Some(verb.as_str()));
         let unread = (verbs.len() > most).then(|| Err(too_many_verbs(verbs.len()).into()));
-        Self::of(iter::once(None).chain(further).map(route).chain(unread).chain(published.and_then(Route::of_tools)))
+        Self::from_lookups(
+            iter::once(None)
+                .chain(further)
+                .map(route)
+                .chain(unread)
+                .chain(published.and_then(AgentRoute::from_tools_record)),
+        )
     }
 
     /// Collects the lookup results for each verb of the agent. The absence of a URL is a valid result. An unknown or
     /// unusable record leaves the list open.
-    pub fn of(found: impl IntoIterator<Item = Result<Route, Box<Reason>>>) -> Self {
+    pub fn from_lookups(found: impl IntoIterator<Item = Result<AgentRoute, Box<Reason>>>) -> Self {
         let mut routes = Self::default();
         for route in found {
             match route {
                 Ok(route) if routes.settled.contains(&route) => {}
                 Ok(route) => routes.settled.push(route),
-                Err(reason) if (reason.code, &reason.place) == (Code::InvokeNoRoute, &None) => {}
-                Err(reason) => routes.open = Some(Box::new(Reason { effect: Effect::Unknown, ..*reason })),
+                Err(reason) if (reason.code, &reason.place) == (ReasonCode::InvokeNoRoute, &None) => {}
+                Err(reason) => routes.open = Some(Box::new(Reason { effect: ReasonEffect::Unknown, ..*reason })),
             }
         }
         routes
@@ -145,13 +154,13 @@ impl AgentRoutes {
 }
 
 fn too_many_verbs(count: usize) -> Reason {
-    let reason = Reason::new(Code::InvokeNoRoute).message("The agent has more verbs than are looked up.");
-    reason.at("card: /implements").expected(format!("at most {MAX_VERBS}")).observed(count.to_string())
+    let reason = Reason::new(ReasonCode::InvokeNoRoute).message("The agent has more verbs than are looked up.");
+    reason.at_place("card: /implements").expected(format!("at most {MAX_VERBS}")).observed(count.to_string())
 }
 
 impl ReceiptAgent {
     /// The agent of a verdict, with its addresses and URLs; `None` if its name has no normal form.
-    pub fn of(verdict: &Verdict, addresses: SignerAddresses, routes: AgentRoutes) -> Option<Self> {
+    pub fn from_verdict(verdict: &Verdict, addresses: SignerAddresses, routes: AgentRoutes) -> Option<Self> {
         let name = EnsName::parse(verdict.name.normalized.as_deref()?).ok()?;
         let identity = verdict.identity.as_ref();
         Some(Self {
@@ -170,7 +179,7 @@ pub struct ReceiptSigner {
     /// The signer's name from the agent's records.
     pub name: EnsName,
     /// The key in `cl.sig.pub`, or why it is unusable.
-    pub key: Result<PublicKey, Box<Reason>>,
+    pub key: Result<Ed25519PublicKey, Box<Reason>>,
     /// `cl.sig.kid`, or why it is unknown.
     pub kid: Result<String, Box<Reason>>,
     /// `cl.sig.canonical`.
@@ -178,25 +187,25 @@ pub struct ReceiptSigner {
     /// Height of the block at which the records of both names were read.
     pub block: u64,
     /// Warnings that third parties control the signer's records: `record-offchain`, `name-wildcard`.
-    pub lent: Vec<Code>,
+    pub lent: Vec<ReasonCode>,
 }
 
 /// The receipt schema that the agent's card binds.
 #[derive(Clone, Copy, Debug)]
-pub struct BoundReceipt<'a> {
+pub struct BoundReceiptSchema<'a> {
     /// The verb that the schema is bound for.
     pub verb: &'a str,
     /// The schema, or why its bytes are unknown.
-    pub schema: Result<&'a CompiledSchema, &'a [Reason]>,
+    pub schema: Result<&'a BoundSchema, &'a [Reason]>,
 }
 
 #[cfg(test)]
 mod tests {
     use clresolve_core::payment::{EndpointRecord, EndpointRecordKey, PaymentRecords};
-    use clresolve_core::records::Record;
-    use clresolve_core::state::State;
+    use clresolve_core::records::TextRecord;
+    use clresolve_core::state::TrustState;
     use clresolve_verdict::sample;
-    use clresolve_verdict::verdict::Identity;
+    use clresolve_verdict::verdict::AgentIdentity;
 
     use super::*;
 
@@ -204,20 +213,21 @@ mod tests {
     #[test]
     fn the_verbs_whose_urls_are_looked_for_are_bounded() {
         let routes_of = |count: usize| {
-            let mut verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+            let mut verdict =
+                sample::empty_resolution(TrustState::Trusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
             let verbs = (0..count).map(|number| format!("v{number}")).collect();
-            verdict.identity = Some(Identity { verbs, ..Identity::default() });
+            verdict.identity = Some(AgentIdentity { verbs, ..AgentIdentity::default() });
             let route = |verb: Option<&str>| {
                 let url = format!("https://agent.example/{}", verb.unwrap_or("v0"));
-                Ok(Route::configured(&url).expect("an https URL"))
+                Ok(AgentRoute::from_configuration(&url).expect("an https URL"))
             };
-            AgentRoutes::of_verbs(&verdict, None, route)
+            AgentRoutes::for_verbs(&verdict, None, route)
         };
         let most = routes_of(MAX_VERBS);
         assert_eq!((most.settled.len(), most.open), (MAX_VERBS, None));
         let more = routes_of(MAX_VERBS + 1);
         let open = more.open.expect("there may be others");
-        assert_eq!((more.settled.len(), open.effect), (MAX_VERBS, Effect::Unknown));
+        assert_eq!((more.settled.len(), open.effect), (MAX_VERBS, ReasonEffect::Unknown));
     }
 
     #[test]
@@ -225,14 +235,14 @@ mod tests {
         let url = "https://agent.example/mcp";
         let records = || PaymentRecords {
             addresses: [].into(),
-            endpoints: [(EndpointRecordKey::Mcp, EndpointRecord::Read(Record::Text(url.to_owned())))].into(),
+            endpoints: [(EndpointRecordKey::Mcp, EndpointRecord::Read(TextRecord::Text(url.to_owned())))].into(),
             offchain: false,
         };
-        let published = sample::published(records(), records());
-        let verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0);
-        let none = |_: Option<&str>| Err(Box::new(Reason::new(Code::InvokeNoRoute)));
-        let routes = AgentRoutes::of_verbs(verdict.verdict(), published.as_ref(), none);
+        let published = sample::published_payments(records(), records());
+        let verdict = sample::empty_resolution(TrustState::Trusted, Timestamp::UNIX_EPOCH, 0);
+        let none = |_: Option<&str>| Err(Box::new(Reason::new(ReasonCode::InvokeNoRoute)));
+        let routes = AgentRoutes::for_verbs(verdict.verdict(), published.as_ref(), none);
         assert_eq!(routes.settled.iter().map(|route| route.url().as_str()).collect::<Vec<_>>(), [url]);
-        assert!(AgentRoutes::of_verbs(verdict.verdict(), None, none).settled.is_empty());
+        assert!(AgentRoutes::for_verbs(verdict.verdict(), None, none).settled.is_empty());
     }
 }

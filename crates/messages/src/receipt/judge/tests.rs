@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-use clresolve_jose::{PublicKey, SigningKey};
-use clresolve_verdict::sample::bound;
-use clresolve_verdict::schema::bound::CompiledSchema;
+use clresolve_jose::{Ed25519PublicKey, Ed25519SigningKey};
+use clresolve_verdict::sample::sample_bound_schema;
+use clresolve_verdict::schema::bound::BoundSchema;
 use serde_json::{Value, json};
 
 use super::*;
@@ -20,13 +20,14 @@ fn name(text: &str) -> EnsName {
 struct World {
     agent: ReceiptAgent,
     signer: ReceiptSigner,
-    key: SigningKey,
+    key: Ed25519SigningKey,
 }
 
 impl World {
     fn new() -> Self {
-        let key = SigningKey::generate().expect("randomness");
-        let public = PublicKey::from_bytes(key_bytes(&key).as_slice().try_into().expect("32 bytes")).expect("a key");
+        let key = Ed25519SigningKey::generate().expect("randomness");
+        let public =
+            Ed25519PublicKey::from_bytes(key_bytes(&key).as_slice().try_into().expect("32 bytes")).expect("a key");
         Self {
             agent: ReceiptAgent {
                 name: name("summarizeagent.eth"),
@@ -77,7 +78,7 @@ impl World {
     }
 
     fn sealed(&self, content: &Value) -> (String, String) {
-        let hash = Digest::of(&serde_json_canonicalizer::to_vec(content).expect("a form")).hex();
+        let hash = Digest::compute(&serde_json_canonicalizer::to_vec(content).expect("a form")).hex();
         let signature = STANDARD.encode(self.key.sign(hash.as_bytes()));
         (hash, signature)
     }
@@ -91,7 +92,8 @@ impl World {
     }
 
     fn judged_bytes(&self, receipt: &[u8], request: Option<&Value>) -> ReceiptJudgement {
-        let request = request.map(|request| Request::from_bytes(request.to_string().as_bytes()).expect("a request"));
+        let request =
+            request.map(|request| AgentRequest::from_bytes(request.to_string().as_bytes()).expect("a request"));
         let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
         judge(
             receipt,
@@ -108,8 +110,8 @@ impl World {
     }
 }
 
-fn key_bytes(key: &SigningKey) -> Vec<u8> {
-    let jwk = key.public().to_jwk();
+fn key_bytes(key: &Ed25519SigningKey) -> Vec<u8> {
+    let jwk = key.public_key().to_jwk();
     URL_SAFE_NO_PAD.decode(jwk["x"].as_str().expect("x")).expect("base64url")
 }
 
@@ -128,12 +130,12 @@ fn call() -> Value {
         "output": {"summary": "x"}, "execution": {"status": "ok"}})
 }
 
-fn codes(found: &ReceiptJudgement) -> Vec<Code> {
+fn codes(found: &ReceiptJudgement) -> Vec<ReasonCode> {
     found.reasons.iter().map(|reason| reason.code).collect()
 }
 
-fn status(found: &ReceiptJudgement, check: ReceiptCheck) -> Status {
-    found.row(check).expect("a row").status
+fn status(found: &ReceiptJudgement, check: ReceiptCheck) -> StepStatus {
+    found.check_result(check).expect("a row").status
 }
 
 #[test]
@@ -141,19 +143,21 @@ fn an_honest_receipt_is_trusted() {
     let world = World::new();
     for receipt in [world.of_the_sdks(content()), world.of_the_agent_sdk(call())] {
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+        assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
     }
 }
 
 /// A schema that allows neither a member `note` nor a text in `metadata`.
-fn bound_schema() -> CompiledSchema {
-    bound(&json!({"$id": "https://schemas.example/receipt.json", "type": "object", "additionalProperties": false,
-        "properties": {"x402": {}, "trace": {}, "status": {}, "result": {}, "metadata": {"properties": {"note": false}}}}))
+fn bound_schema() -> BoundSchema {
+    sample_bound_schema(
+        &json!({"$id": "https://schemas.example/receipt.json", "type": "object", "additionalProperties": false,
+        "properties": {"x402": {}, "trace": {}, "status": {}, "result": {}, "metadata": {"properties": {"note": false}}}}),
+    )
 }
 
-fn judged_by(world: &World, receipt: &Value, schema: Result<&CompiledSchema, &[Reason]>) -> ReceiptJudgement {
+fn judged_by(world: &World, receipt: &Value, schema: Result<&BoundSchema, &[Reason]>) -> ReceiptJudgement {
     let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
-    let schema = Some(BoundReceipt { verb: "summarize", schema });
+    let schema = Some(BoundReceiptSchema { verb: "summarize", schema });
     let known = ReceiptKnowledge {
         agent: Some(&world.agent),
         signer: Ok(&world.signer),
@@ -171,17 +175,20 @@ fn a_receipt_is_what_its_bound_schema_demands() {
     let (world, schema) = (World::new(), bound_schema());
     let judged = |receipt: &Value| judged_by(&world, receipt, Ok(&schema));
     let found = judged(&world.of_the_sdks(content()));
-    assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+    assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
     assert_eq!(
         found.bound.as_ref().map(|bound| &bound.id),
-        found.row(ReceiptCheck::Schema).expect("a row").expected.as_ref()
+        found.check_result(ReceiptCheck::Schema).expect("a row").expected.as_ref()
     );
     let mut noted = content();
     noted["note"] = json!("no schema has this");
     let found = judged(&world.of_the_sdks(noted));
-    assert_eq!((codes(&found), found.clas()), (vec![Code::ReceiptSchemaInvalid], vec!["ERR_SCHEMA_INVALID"]));
-    let row = found.row(ReceiptCheck::Schema).expect("a row");
-    assert_eq!((row.status, row.place.as_deref()), (Status::Fail, Some("/note")));
+    assert_eq!(
+        (codes(&found), found.clas_codes()),
+        (vec![ReasonCode::ReceiptSchemaInvalid], vec!["ERR_SCHEMA_INVALID"])
+    );
+    let row = found.check_result(ReceiptCheck::Schema).expect("a row");
+    assert_eq!((row.status, row.place.as_deref()), (StepStatus::Fail, Some("/note")));
     assert_eq!(row.expected.as_deref(), Some("https://schemas.example/receipt.json"));
     // No schema is bound for another family or another verb.
     assert_eq!(judged(&world.of_the_agent_sdk(call())).bound, None);
@@ -197,28 +204,28 @@ fn what_nobody_signs_has_no_say_in_the_schema() {
     receipt["receipt_id"] = json!("anything");
     receipt["metadata"]["proof"]["note"] = json!(1);
     let found = judged_by(&world, &receipt, Ok(&schema));
-    assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+    assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
 }
 
 #[test]
 fn a_bound_schema_that_is_not_known_decides_nothing() {
     let world = World::new();
-    let reasons = [Reason::new(Code::SchemaUnavailable)];
+    let reasons = [Reason::new(ReasonCode::SchemaUnavailable)];
     let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
-    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::SchemaUnavailable]));
-    assert_eq!((status(&found, ReceiptCheck::Schema), found.bound), (Status::Unknown, None));
+    assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::SchemaUnavailable]));
+    assert_eq!((status(&found, ReceiptCheck::Schema), found.bound), (StepStatus::Unknown, None));
 }
 
 #[test]
 fn every_reason_against_the_bound_schema_counts() {
     let world = World::new();
-    let reasons = [Reason::new(Code::SchemaUnavailable), Reason::new(Code::SchemaMirrorMismatch)];
+    let reasons = [Reason::new(ReasonCode::SchemaUnavailable), Reason::new(ReasonCode::SchemaMirrorMismatch)];
     let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
-    let all = vec![Code::SchemaMirrorMismatch, Code::SchemaUnavailable];
-    assert_eq!((found.state(), codes(&found)), (State::Untrusted, all));
-    assert_eq!(status(&found, ReceiptCheck::Schema), Status::Fail);
+    let all = vec![ReasonCode::SchemaMirrorMismatch, ReasonCode::SchemaUnavailable];
+    assert_eq!((found.state(), codes(&found)), (TrustState::Untrusted, all));
+    assert_eq!(status(&found, ReceiptCheck::Schema), StepStatus::Fail);
     let none = judged_by(&world, &world.of_the_sdks(content()), Err(&[]));
-    assert_eq!((none.state(), codes(&none)), (State::Indeterminate, vec![Code::SchemaUnavailable]));
+    assert_eq!((none.state(), codes(&none)), (TrustState::Indeterminate, vec![ReasonCode::SchemaUnavailable]));
 }
 
 #[test]
@@ -227,16 +234,16 @@ fn the_signature_is_over_what_was_recomputed() {
     let mut receipt = world.of_the_sdks(content());
     receipt["result"]["summary"] = json!("other");
     let found = world.judged(&receipt);
-    assert_eq!(codes(&found), [Code::ReceiptHashMismatch, Code::ReceiptSignatureInvalid]);
-    let row = found.row(ReceiptCheck::Hash).expect("a row");
+    assert_eq!(codes(&found), [ReasonCode::ReceiptHashMismatch, ReasonCode::ReceiptSignatureInvalid]);
+    let row = found.check_result(ReceiptCheck::Hash).expect("a row");
     assert_ne!(row.expected, row.observed);
-    assert_eq!(found.clas(), ["ERR_HASH_MISMATCH", "ERR_INVALID_SIGNATURE"]);
+    assert_eq!(found.clas_codes(), ["ERR_HASH_MISMATCH", "ERR_INVALID_SIGNATURE"]);
 }
 
 #[test]
 fn a_signature_of_another_key_does_not_hold() {
     let (world, thief) = (World::new(), World::new());
-    assert_eq!(codes(&world.judged(&thief.of_the_agent_sdk(call()))), [Code::ReceiptSignatureInvalid]);
+    assert_eq!(codes(&world.judged(&thief.of_the_agent_sdk(call()))), [ReasonCode::ReceiptSignatureInvalid]);
 }
 
 /// Adding the group order to the second half of a signature satisfies the same equation.
@@ -259,7 +266,7 @@ fn malleable_and_misspelt_signatures_do_not_hold() {
     for other in [STANDARD.encode(bytes), format!("{text}!"), format!("{text} ")] {
         let mut changed = receipt.clone();
         changed["signature"]["sig"] = json!(other);
-        assert_eq!(codes(&world.judged(&changed)), [Code::ReceiptSignatureInvalid], "{other}");
+        assert_eq!(codes(&world.judged(&changed)), [ReasonCode::ReceiptSignatureInvalid], "{other}");
     }
 }
 
@@ -269,7 +276,10 @@ fn an_algorithm_that_the_family_lacks_is_refused() {
     let mut receipt = world.of_the_agent_sdk(call());
     receipt["signature"]["alg"] = json!("none");
     let found = world.judged(&receipt);
-    assert_eq!((codes(&found), found.clas()), (vec![Code::ReceiptSignatureInvalid], vec!["ERR_UNSUPPORTED_ALGORITHM"]));
+    assert_eq!(
+        (codes(&found), found.clas_codes()),
+        (vec![ReasonCode::ReceiptSignatureInvalid], vec!["ERR_UNSUPPORTED_ALGORITHM"])
+    );
 }
 
 /// The signature may be valid under that algorithm.
@@ -282,8 +292,11 @@ fn signature_by_an_unknown_algorithm_is_undecided() {
             let mut receipt = receipt.clone();
             receipt["signature"]["alg"] = algorithm;
             let found = world.judged(&receipt);
-            assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
-            assert_eq!(status(&found, ReceiptCheck::Signature), Status::Unknown);
+            assert_eq!(
+                (found.state(), codes(&found)),
+                (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown])
+            );
+            assert_eq!(status(&found, ReceiptCheck::Signature), StepStatus::Unknown);
         }
     }
 }
@@ -295,7 +308,7 @@ fn signature_over_an_unknown_form_is_undecided() {
     receipt["metadata"]["proof"]["canonicalization"] = json!("json.other_form.v7");
     receipt["metadata"]["proof"]["hash_sha256"] = json!("00");
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+    assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
 }
 
 impl World {
@@ -360,22 +373,22 @@ fn scoped_proof_signs_the_members_that_it_lists() {
     let world = World::new();
     let receipt = world.scoped(&SCOPE);
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::E2)), "{found:#?}");
+    assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::E2)), "{found:#?}");
     assert_eq!(found.unsigned, ["/clas", "/note"]);
     for place in ["/receipt_id", "/verb", "/agent/ens", "/agent/kid", "/action/input_hash", "/action/completed_at"] {
         let mut altered = receipt.clone();
         *altered.pointer_mut(place).expect("a member") = json!("2026-01-01T10:00:01Z");
         let found = world.judged(&altered);
-        assert_eq!(found.state(), State::Untrusted, "{place}");
-        assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{place}: {found:#?}");
+        assert_eq!(found.state(), TrustState::Untrusted, "{place}");
+        assert!(codes(&found).contains(&ReasonCode::ReceiptSignatureInvalid), "{place}: {found:#?}");
     }
     for place in ["/clas", "/note"] {
         let mut altered = receipt.clone();
         *altered.pointer_mut(place).expect("a member") = json!({"verb": "other"});
-        assert_eq!(world.judged(&altered).state(), State::Trusted, "{place}");
+        assert_eq!(world.judged(&altered).state(), TrustState::Trusted, "{place}");
     }
     let longest = world.judged(&world.scoped(&["clas", "schema", "receipt_id", "verb", "agent", "action", "note"]));
-    assert_eq!((longest.state(), longest.unsigned.len()), (State::Trusted, 0), "{longest:#?}");
+    assert_eq!((longest.state(), longest.unsigned.len()), (TrustState::Trusted, 0), "{longest:#?}");
 }
 
 #[test]
@@ -389,16 +402,20 @@ fn scope_other_than_the_signed_one_is_refused() {
         (found.state(), codes(&found))
     };
     // The order of the list does not affect the signed content.
-    assert_eq!(with(json!(["action", "agent", "verb", "receipt_id"])).0, State::Trusted);
+    assert_eq!(with(json!(["action", "agent", "verb", "receipt_id"])).0, TrustState::Trusted);
     for covers in [
         json!(["verb", "agent", "action"]),
         json!(["action"]),
         json!(["clas", "receipt_id", "verb", "agent", "action"]),
     ] {
-        assert_eq!(with(covers.clone()), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]), "{covers}");
+        assert_eq!(
+            with(covers.clone()),
+            (TrustState::Untrusted, vec![ReasonCode::ReceiptSignatureInvalid]),
+            "{covers}"
+        );
     }
     for covers in [json!(["receipt_id", "verb", "agent"]), json!([])] {
-        assert_eq!(with(covers.clone()), (State::Untrusted, vec![Code::ReceiptSchemaInvalid]), "{covers}");
+        assert_eq!(with(covers.clone()), (TrustState::Untrusted, vec![ReasonCode::ReceiptSchemaInvalid]), "{covers}");
     }
 }
 
@@ -406,7 +423,7 @@ fn scope_other_than_the_signed_one_is_refused() {
 #[test]
 fn scope_of_an_untried_form_is_undecided() {
     let world = World::new();
-    let undecided = (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]);
+    let undecided = (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]);
     let many: Vec<_> = (0..40).map(|number| format!("m{number}")).collect();
     for covers in [
         json!(["receipt_id", "verb", "agent", "action", "absent"]),
@@ -427,7 +444,11 @@ fn scope_of_an_untried_form_is_undecided() {
             receipt["proofs"][0]["covers"] = covers.clone();
             let found = world.judged(&receipt);
             assert_eq!((found.state(), codes(&found)), undecided, "{covers}: {found:#?}");
-            assert_eq!((status(&found, ReceiptCheck::Family), found.clas()), (Status::Unknown, vec![]), "{covers}");
+            assert_eq!(
+                (status(&found, ReceiptCheck::Family), found.clas_codes()),
+                (StepStatus::Unknown, vec![]),
+                "{covers}"
+            );
             let place = found.reasons[0].place.as_deref();
             assert_eq!(place, Some("/proofs/0/covers"), "{covers}");
         }
@@ -435,7 +456,11 @@ fn scope_of_an_untried_form_is_undecided() {
         let mut fixed = world.of_six_members();
         fixed["proofs"][0]["covers"] = covers.clone();
         let found = world.judged(&fixed);
-        assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::E)), "{covers}: {found:#?}");
+        assert_eq!(
+            (found.state(), found.family),
+            (TrustState::Trusted, Some(ReceiptFamily::E)),
+            "{covers}: {found:#?}"
+        );
     }
 }
 
@@ -457,13 +482,13 @@ fn two_proofs_of_execution_are_undecided_and_none_is_invalid() {
         let mut receipt = first.scoped(&SCOPE);
         receipt["proofs"].as_array_mut().expect("a list").push(second.of_six_members()["proofs"][0].clone());
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+        assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
         assert_eq!(found.reasons[0].place.as_deref(), Some("/proofs"));
     }
     let mut none = world.scoped(&SCOPE);
     none["proofs"][0]["type"] = json!("settlement");
     let found = world.judged(&none);
-    assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptSchemaInvalid]));
+    assert_eq!((found.state(), codes(&found)), (TrustState::Untrusted, vec![ReasonCode::ReceiptSchemaInvalid]));
 }
 
 /// Another form of the same shape may be the signed one, and anyone who forwards the receipt can change its scope.
@@ -475,10 +500,13 @@ fn form_that_lacks_a_part_leaves_an_unread_key_retryable() {
     let mut without_execution = call();
     without_execution.as_object_mut().expect("an object").remove("execution");
     let receipts = [fixed, world.with_a_raw_proof(without_execution)];
-    world.signer.key = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.pub")));
+    world.signer.key = Err(Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("cl.sig.pub")));
     for receipt in receipts {
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+        assert_eq!(
+            (found.state(), codes(&found)),
+            (TrustState::Indeterminate, vec![ReasonCode::ReceiptKeyUnpublished])
+        );
     }
 }
 
@@ -499,20 +527,20 @@ fn signature_by_the_key_in_an_unpublished_form_is_undecided() {
     let mut raw_proof = world.with_a_raw_proof(content.clone());
     raw_proof["metadata"]["proof"]["signature"]["value"] = json!(world.sealed(&content).1);
     for (receipt, place, family) in [
-        (scoped, "/receipt_id", Family::E2),
-        (fixed, "/receipt_id", Family::E),
-        (agent_sdk, "/verb", Family::B1),
-        (raw_proof, "/family", Family::B3),
+        (scoped, "/receipt_id", ReceiptFamily::E2),
+        (fixed, "/receipt_id", ReceiptFamily::E),
+        (agent_sdk, "/verb", ReceiptFamily::B1),
+        (raw_proof, "/family", ReceiptFamily::B3),
     ] {
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
-        assert_eq!((status(&found, ReceiptCheck::Signature), found.family), (Status::Unknown, Some(family)));
+        assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
+        assert_eq!((status(&found, ReceiptCheck::Signature), found.family), (StepStatus::Unknown, Some(family)));
         let mut altered = receipt.clone();
         altered[&place[1..]] = json!("forged");
         let found = world.judged(&altered);
-        assert_eq!(found.state(), State::Untrusted, "{family:?}");
-        assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{family:?}: {found:#?}");
-        assert_eq!(World::new().judged(&receipt).state(), State::Untrusted, "{family:?} by another key");
+        assert_eq!(found.state(), TrustState::Untrusted, "{family:?}");
+        assert!(codes(&found).contains(&ReasonCode::ReceiptSignatureInvalid), "{family:?}: {found:#?}");
+        assert_eq!(World::new().judged(&receipt).state(), TrustState::Untrusted, "{family:?} by another key");
     }
 }
 
@@ -524,7 +552,7 @@ fn member_outside_the_scope_is_not_used() {
     receipt["agent"] = json!({"ens": "another.eth", "kid": "key-9"});
     receipt["ts"] = json!("2999-01-01T00:00:00Z");
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+    assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
     assert!(!found.is_agent_compared);
 }
 
@@ -539,7 +567,7 @@ fn raw_proof_signs_the_receipt_without_itself() {
     for content in [content, with_metadata] {
         let receipt = world.with_a_raw_proof(content);
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B3)), "{found:#?}");
+        assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B3)), "{found:#?}");
         assert!(found.unsigned.is_empty());
         for member in ["version", "family", "signer", "verb", "ts", "input", "output", "execution", "metadata", "added"]
         {
@@ -547,12 +575,12 @@ fn raw_proof_signs_the_receipt_without_itself() {
             let place = if member == "metadata" { &mut altered["metadata"]["note"] } else { &mut altered[member] };
             *place = json!("2026-01-01T00:00:01Z");
             let found = world.judged(&altered);
-            assert_eq!(found.state(), State::Untrusted, "{member}");
-            assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{member}: {found:#?}");
+            assert_eq!(found.state(), TrustState::Untrusted, "{member}");
+            assert!(codes(&found).contains(&ReasonCode::ReceiptSignatureInvalid), "{member}: {found:#?}");
         }
         let mut other = receipt;
         other["metadata"]["proof"]["hash"]["value"] = json!("00");
-        assert_eq!(codes(&world.judged(&other)), [Code::ReceiptHashMismatch]);
+        assert_eq!(codes(&world.judged(&other)), [ReasonCode::ReceiptHashMismatch]);
     }
 }
 
@@ -619,7 +647,7 @@ fn a_signature_is_checked_in_every_spelling_of_base64() {
                 receipt
             };
             let found = world.judged(&respelt(&receipt, &|_| {}));
-            assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{at}: {found:#?}");
+            assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{at}: {found:#?}");
             let mut altered = receipt.clone();
             *altered.pointer_mut(signed).expect("a member") = json!("2026-01-01T00:00:01Z");
             let short = respelt(&receipt, &|bytes| bytes.truncate(63));
@@ -628,7 +656,7 @@ fn a_signature_is_checked_in_every_spelling_of_base64() {
             *text = json!(format!("{} ", text.as_str().expect("a text")));
             for wrong in [respelt(&altered, &|_| {}), respelt(&forged, &|_| {}), short, odd] {
                 let found = world.judged(&wrong);
-                assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{wrong}: {found:#?}");
+                assert!(codes(&found).contains(&ReasonCode::ReceiptSignatureInvalid), "{wrong}: {found:#?}");
             }
         }
     }
@@ -656,9 +684,9 @@ fn a_digest_is_compared_in_every_spelling() {
         for same in [digest, &upper, &format!("sha256:{digest}"), &format!("sha256:{upper}")] {
             assert_eq!(of(same), [], "{at}: {same}");
         }
-        let other = Digest::of(b"other").to_string();
+        let other = Digest::compute(b"other").to_string();
         for wrong in [&other, &digest[1..], &format!("sha512:{digest}"), &format!("{digest} ")] {
-            assert_eq!(of(wrong), [Code::ReceiptHashMismatch], "{at}: {wrong}");
+            assert_eq!(of(wrong), [ReasonCode::ReceiptHashMismatch], "{at}: {wrong}");
         }
     }
 }
@@ -685,11 +713,15 @@ fn ed25519_has_several_names() {
         let mut altered = receipt.clone();
         *altered.pointer_mut(signed).expect("a member") = json!("2026-01-01T00:00:01Z");
         for same in ["EdDSA", "Ed25519", "ed25519", "ED25519"] {
-            assert_eq!(of(&receipt, same), (State::Trusted, vec![]), "{at}: {same}");
-            assert!(of(&altered, same).1.contains(&Code::ReceiptSignatureInvalid), "{at}: {same}");
+            assert_eq!(of(&receipt, same), (TrustState::Trusted, vec![]), "{at}: {same}");
+            assert!(of(&altered, same).1.contains(&ReasonCode::ReceiptSignatureInvalid), "{at}: {same}");
         }
         for other in ["Ed448", "ed25519ph", "ES256K"] {
-            assert_eq!(of(&receipt, other), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]), "{at}: {other}");
+            assert_eq!(
+                of(&receipt, other),
+                (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]),
+                "{at}: {other}"
+            );
         }
     }
 }
@@ -720,31 +752,35 @@ fn a_signed_member_that_names_an_agent_names_the_asked_one() {
             let value = |name: &str| if below.is_empty() { json!(name) } else { json!({"ens": name}) };
             for own in ["summarizeagent.eth", "SummarizeAgent.eth"] {
                 let found = with(member, value(own));
-                assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{member}: {found:#?}");
+                assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{member}: {found:#?}");
                 assert!(found.is_agent_compared, "{member}: {own}");
             }
             for other in ["thief.eth", "Thief.eth", "a.summarizeagent.eth"] {
                 let found = with(member, value(other));
-                assert_eq!(codes(&found), [Code::ReceiptSignerMismatch], "{member}: {other}");
-                let place = found.row(ReceiptCheck::Agent).and_then(|row| row.place.clone());
+                assert_eq!(codes(&found), [ReasonCode::ReceiptSignerMismatch], "{member}: {other}");
+                let place = found.check_result(ReceiptCheck::Agent).and_then(|row| row.place.clone());
                 assert_eq!(place, Some(format!("{root}/{member}{below}")));
             }
             for nobody in [json!(SIGNER), json!("summarizer"), json!("Node.js"), json!("gpt-4.1"), json!(""), json!(7)]
             {
                 let value = if below.is_empty() { nobody } else { json!({"ens": nobody}) };
                 let found = with(member, value);
-                assert_eq!((found.state(), found.is_agent_compared), (State::Trusted, false), "{member}: {found:#?}");
+                assert_eq!(
+                    (found.state(), found.is_agent_compared),
+                    (TrustState::Trusted, false),
+                    "{member}: {found:#?}"
+                );
             }
         }
     }
     let mut two = raw_call();
     (two["agent"], two["agent_name"]) = (json!("summarizeagent.eth"), json!("thief.eth"));
-    assert_eq!(codes(&world.judged(&world.with_a_raw_proof(two))), [Code::ReceiptSignerMismatch]);
+    assert_eq!(codes(&world.judged(&world.with_a_raw_proof(two))), [ReasonCode::ReceiptSignerMismatch]);
     // Unsigned members identify no agent.
     let mut unsigned = world.of_the_website();
     unsigned["agent"] = json!("thief.eth");
     let found = world.judged(&unsigned);
-    assert_eq!((found.state(), found.is_agent_compared), (State::Trusted, false), "{found:#?}");
+    assert_eq!((found.state(), found.is_agent_compared), (TrustState::Trusted, false), "{found:#?}");
 }
 
 #[test]
@@ -758,19 +794,23 @@ fn null_at_an_optional_place_of_the_proof_counts_as_absent() {
         let found = world.judged(&receipt);
         (found.state(), found.family, codes(&found))
     };
-    assert_eq!(with(json!(null)), (State::Trusted, Some(Family::B3), vec![]));
-    assert_eq!(with(json!(SIGNER)).0, State::Trusted);
+    assert_eq!(with(json!(null)), (TrustState::Trusted, Some(ReceiptFamily::B3), vec![]));
+    assert_eq!(with(json!(SIGNER)).0, TrustState::Trusted);
     for other in [json!("thief.eth"), json!(""), json!(7), json!({}), json!([SIGNER])] {
         let found = with(other.clone());
-        assert_eq!(found, (State::Untrusted, Some(Family::B3), vec![Code::ReceiptSignerMismatch]), "{other}");
+        assert_eq!(
+            found,
+            (TrustState::Untrusted, Some(ReceiptFamily::B3), vec![ReasonCode::ReceiptSignerMismatch]),
+            "{other}"
+        );
     }
     let found = world.judged(&world.of_a_runtime("json-stringify", json!(null)));
-    assert_eq!((found.state(), status(&found, ReceiptCheck::Key)), (State::Trusted, Status::Skip));
+    assert_eq!((found.state(), status(&found, ReceiptCheck::Key)), (TrustState::Trusted, StepStatus::Skip));
     // The website's form requires the member.
     let mut website = world.of_the_website();
-    assert_eq!(world.judged(&website).state(), State::Trusted);
+    assert_eq!(world.judged(&website).state(), TrustState::Trusted);
     website["metadata"]["proof"]["signer_id"] = json!(null);
-    assert_eq!(codes(&world.judged(&website)), [Code::ReceiptSignerMismatch]);
+    assert_eq!(codes(&world.judged(&website)), [ReasonCode::ReceiptSignerMismatch]);
 }
 
 #[test]
@@ -783,9 +823,9 @@ fn receipt_with_too_many_long_numbers_is_refused_unread() {
         let reason = found.reasons[0].clone();
         (reason.code, reason.expected, reason.place.is_some(), reason.observed.is_some())
     };
-    assert_eq!(with(1000).0, Code::ReceiptSchemaInvalid);
+    assert_eq!(with(1000).0, ReasonCode::ReceiptSchemaInvalid);
     let most = Some("at most 1000 numbers of more than 17 significant digits".to_owned());
-    assert_eq!(with(1001), (Code::ReceiptFamilyUnknown, most, true, true));
+    assert_eq!(with(1001), (ReasonCode::ReceiptFamilyUnknown, most, true, true));
 }
 
 #[test]
@@ -793,7 +833,7 @@ fn hash_signature_and_key_are_reported_apart() {
     let world = World::new();
     let (own, other) = (world.of_the_agent_sdk(call()), World::new().of_the_agent_sdk(call()));
     let wrong = [
-        (ReceiptCheck::Hash, "/metadata/proof/hash_sha256", json!(Digest::of(b"other").hex())),
+        (ReceiptCheck::Hash, "/metadata/proof/hash_sha256", json!(Digest::compute(b"other").hex())),
         (ReceiptCheck::Signature, "/signature/sig", other["signature"]["sig"].clone()),
         (ReceiptCheck::Key, "/signature/kid", json!("key-2")),
     ];
@@ -802,7 +842,7 @@ fn hash_signature_and_key_are_reported_apart() {
         *receipt.pointer_mut(place).expect("a member") = value;
         let found = world.judged(&receipt);
         for other in [ReceiptCheck::Hash, ReceiptCheck::Signature, ReceiptCheck::Key] {
-            let expected = if other == check { Status::Fail } else { Status::Pass };
+            let expected = if other == check { StepStatus::Fail } else { StepStatus::Pass };
             assert_eq!(status(&found, other), expected, "{place}: {other:?}");
         }
     }
@@ -814,8 +854,8 @@ fn another_canonical_form_than_that_of_the_family_is_told() {
     let mut receipt = world.of_the_agent_sdk(call());
     receipt["metadata"]["proof"]["canonicalization"] = json!("json.sorted_keys.v2");
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
-    assert_eq!(found.clas(), ["ERR_CANONICALIZATION_MISMATCH"]);
+    assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
+    assert_eq!(found.clas_codes(), ["ERR_CANONICALIZATION_MISMATCH"]);
 }
 
 #[test]
@@ -823,12 +863,12 @@ fn the_key_id_is_compared() {
     let world = World::new();
     let mut receipt = world.of_the_agent_sdk(call());
     receipt["signature"]["kid"] = json!("key-2");
-    assert_eq!(codes(&world.judged(&receipt)), [Code::ReceiptKeyMismatch]);
+    assert_eq!(codes(&world.judged(&receipt)), [ReasonCode::ReceiptKeyMismatch]);
     receipt["signature"].as_object_mut().expect("an object").remove("kid");
-    assert_eq!(codes(&world.judged(&receipt)), [Code::ReceiptKeyMismatch]);
+    assert_eq!(codes(&world.judged(&receipt)), [ReasonCode::ReceiptKeyMismatch]);
     let mut signed = content();
     signed["kid"] = json!("key-2");
-    assert_eq!(codes(&world.judged(&world.of_the_sdks(signed))), [Code::ReceiptKeyMismatch]);
+    assert_eq!(codes(&world.judged(&world.of_the_sdks(signed))), [ReasonCode::ReceiptKeyMismatch]);
 }
 
 /// A2 and A3 sign their whole proof; A1 signs three members of it.
@@ -839,16 +879,16 @@ fn a_key_id_in_the_proof_is_compared_where_it_is_signed() {
         let found = world.judged(&world.of_a_runtime(canonical, kid));
         (found.family, status(&found, ReceiptCheck::Key), codes(&found))
     };
-    for (canonical, family) in [("cl-stable-json-v1", Family::A2), ("json-stringify", Family::A3)] {
-        assert_eq!(of(canonical, json!(KID)), (Some(family), Status::Pass, vec![]));
+    for (canonical, family) in [("cl-stable-json-v1", ReceiptFamily::A2), ("json-stringify", ReceiptFamily::A3)] {
+        assert_eq!(of(canonical, json!(KID)), (Some(family), StepStatus::Pass, vec![]));
         for other in [json!("key-2"), json!(7)] {
-            assert_eq!(of(canonical, other), (Some(family), Status::Fail, vec![Code::ReceiptKeyMismatch]));
+            assert_eq!(of(canonical, other), (Some(family), StepStatus::Fail, vec![ReasonCode::ReceiptKeyMismatch]));
         }
     }
     let mut of_the_sdks = world.of_the_sdks(content());
     of_the_sdks["metadata"]["proof"]["kid"] = json!("key-2");
     let found = world.judged(&of_the_sdks);
-    assert_eq!((found.state(), status(&found, ReceiptCheck::Key)), (State::Trusted, Status::Skip));
+    assert_eq!((found.state(), status(&found, ReceiptCheck::Key)), (TrustState::Trusted, StepStatus::Skip));
     assert_eq!(found.unsigned, ["/metadata/proof/kid"]);
 }
 
@@ -856,13 +896,13 @@ fn a_key_id_in_the_proof_is_compared_where_it_is_signed() {
 fn a_key_that_is_not_published_decides_nothing() {
     let mut world = World::new();
     let receipt = world.of_the_agent_sdk(call());
-    world.signer.kid = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.kid")));
-    world.signer.key = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.pub")));
+    world.signer.kid = Err(Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("cl.sig.kid")));
+    world.signer.key = Err(Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("cl.sig.pub")));
     let found = world.judged(&receipt);
-    assert_eq!(found.state(), State::Indeterminate);
-    assert_eq!(codes(&found), [Code::ReceiptKeyUnpublished; 2]);
-    assert!(found.clas().contains(&"ERR_ENS_KEY_NOT_FOUND"), "{:?}", found.clas());
-    let unknown = Reason::new(Code::ReceiptKeyUnpublished);
+    assert_eq!(found.state(), TrustState::Indeterminate);
+    assert_eq!(codes(&found), [ReasonCode::ReceiptKeyUnpublished; 2]);
+    assert!(found.clas_codes().contains(&"ERR_ENS_KEY_NOT_FOUND"), "{:?}", found.clas_codes());
+    let unknown = Reason::new(ReasonCode::ReceiptKeyUnpublished);
     let known = ReceiptKnowledge {
         agent: Some(&world.agent),
         signer: Err(&unknown),
@@ -875,7 +915,7 @@ fn a_key_that_is_not_published_decides_nothing() {
     let found = judge(world.of_the_sdks(json!({})).to_string().as_bytes(), &known);
     assert_eq!(
         (status(&found, ReceiptCheck::Signature), status(&found, ReceiptCheck::Signer)),
-        (Status::Unknown, Status::Unknown)
+        (StepStatus::Unknown, StepStatus::Unknown)
     );
 }
 
@@ -893,8 +933,8 @@ fn what_is_undecided_is_not_trusted() {
         now: "2026-01-02T00:00:00Z".parse().expect("a time"),
     };
     let found = judge(world.of_the_sdks(content()).to_string().as_bytes(), &known);
-    assert_eq!((status(&found, ReceiptCheck::Agent), codes(&found)), (Status::Unknown, vec![]));
-    assert_eq!((status(&found, ReceiptCheck::Signature), found.state()), (Status::Pass, State::Indeterminate));
+    assert_eq!((status(&found, ReceiptCheck::Agent), codes(&found)), (StepStatus::Unknown, vec![]));
+    assert_eq!((status(&found, ReceiptCheck::Signature), found.state()), (StepStatus::Pass, TrustState::Indeterminate));
 }
 
 #[test]
@@ -902,7 +942,7 @@ fn the_signer_is_the_one_that_the_agent_names() {
     let world = World::new();
     let mut call = call();
     call["signer"] = json!("thief.eth");
-    assert_eq!(codes(&world.judged(&world.of_the_agent_sdk(call))), [Code::ReceiptSignerMismatch]);
+    assert_eq!(codes(&world.judged(&world.of_the_agent_sdk(call))), [ReasonCode::ReceiptSignerMismatch]);
 }
 
 #[test]
@@ -912,7 +952,7 @@ fn a_receipt_of_another_agent_of_the_same_signer_is_refused() {
         let mut content = content();
         *content.pointer_mut(pointer).expect("a member") = json!(value);
         let found = world.judged(&world.of_the_sdks(content));
-        assert_eq!(codes(&found), [Code::ReceiptRequestMismatch], "{pointer}");
+        assert_eq!(codes(&found), [ReasonCode::ReceiptRequestMismatch], "{pointer}");
     }
 }
 
@@ -925,14 +965,14 @@ fn a_receipt_that_names_no_agent_may_be_another_one_s() {
         let found = world.judged(receipt);
         (found.state(), found.is_agent_compared)
     };
-    assert_eq!(of(&world.of_the_sdks(content())), (State::Trusted, true));
+    assert_eq!(of(&world.of_the_sdks(content())), (TrustState::Trusted, true));
     let mut without_entry = content();
     without_entry["x402"].as_object_mut().expect("an object").remove("entry");
-    assert_eq!(of(&world.of_the_sdks(without_entry)), (State::Trusted, false));
+    assert_eq!(of(&world.of_the_sdks(without_entry)), (TrustState::Trusted, false));
     for verb in ["summarize", "agent.execute"] {
         let mut call = call();
         call["verb"] = json!(verb);
-        assert_eq!(of(&world.of_the_agent_sdk(call)), (State::Trusted, false), "{verb}");
+        assert_eq!(of(&world.of_the_agent_sdk(call)), (TrustState::Trusted, false), "{verb}");
     }
 }
 
@@ -940,18 +980,24 @@ fn a_receipt_that_names_no_agent_may_be_another_one_s() {
 #[test]
 fn what_is_not_compared_does_not_pass_as_the_agent_s() {
     let mut world = World::new();
-    let row = |world: &World, receipt: &Value| world.judged(receipt).row(ReceiptCheck::Agent).expect("a row").clone();
+    let row = |world: &World, receipt: &Value| {
+        world.judged(receipt).check_result(ReceiptCheck::Agent).expect("a row").clone()
+    };
     let mut execute = call();
     execute["verb"] = json!("agent.execute");
-    assert_eq!(row(&world, &world.of_the_agent_sdk(execute)).status, Status::Skip, "no word of CommandLayer's");
+    assert_eq!(row(&world, &world.of_the_agent_sdk(execute)).status, StepStatus::Skip, "no word of CommandLayer's");
     world.agent.verbs.push("analyze".to_owned());
     let found = row(&world, &world.of_the_agent_sdk(call()));
     let compared = (found.status, found.expected.as_deref(), found.observed.as_deref());
-    assert_eq!(compared, (Status::Pass, Some("summarize, analyze"), Some("summarize")));
+    assert_eq!(compared, (StepStatus::Pass, Some("summarize, analyze"), Some("summarize")));
     world.agent.verbs.clear();
-    assert_eq!(row(&world, &world.of_the_agent_sdk(call())).status, Status::Skip, "the agent's verbs are not known");
+    assert_eq!(
+        row(&world, &world.of_the_agent_sdk(call())).status,
+        StepStatus::Skip,
+        "the agent's verbs are not known"
+    );
     world.agent.entry = None;
-    assert_eq!(row(&world, &world.of_the_sdks(content())).status, Status::Skip, "the agent has no entry");
+    assert_eq!(row(&world, &world.of_the_sdks(content())).status, StepStatus::Skip, "the agent has no entry");
 }
 
 #[test]
@@ -963,11 +1009,11 @@ fn a_time_in_the_future_is_implausible() {
         codes(&world.judged(&world.of_the_sdks(content)))
     };
     assert_eq!(with("/trace/completed_at", "2026-01-02T00:05:00Z"), []);
-    assert_eq!(with("/trace/completed_at", "2026-01-02T00:05:01Z"), [Code::ReceiptTimeImplausible]);
-    assert_eq!(with("/trace/completed_at", "2025-12-31T23:59:59Z"), [Code::ReceiptTimeImplausible]);
+    assert_eq!(with("/trace/completed_at", "2026-01-02T00:05:01Z"), [ReasonCode::ReceiptTimeImplausible]);
+    assert_eq!(with("/trace/completed_at", "2025-12-31T23:59:59Z"), [ReasonCode::ReceiptTimeImplausible]);
     for (time, found) in [
-        ("yesterday", &[Code::ReceiptTimeImplausible][..]),
-        ("2026-01-01 00Z", &[Code::ReceiptTimeImplausible]),
+        ("yesterday", &[ReasonCode::ReceiptTimeImplausible][..]),
+        ("2026-01-01 00Z", &[ReasonCode::ReceiptTimeImplausible]),
         ("2026-01-01T00:00:00.1234567891Z", &[]),
     ] {
         assert_eq!(with("/trace/started_at", time), found, "{time}");
@@ -978,8 +1024,8 @@ fn a_time_in_the_future_is_implausible() {
 #[test]
 fn oversized_receipt_is_undecided_without_a_clas_code() {
     let found = World::new().judged(&json!("x".repeat(crate::receipt::MAX_BYTES)));
-    assert_eq!((codes(&found), found.state()), (vec![Code::ReceiptFamilyUnknown], State::Indeterminate));
-    assert_eq!(found.clas(), [""; 0]);
+    assert_eq!((codes(&found), found.state()), (vec![ReasonCode::ReceiptFamilyUnknown], TrustState::Indeterminate));
+    assert_eq!(found.clas_codes(), [""; 0]);
 }
 
 /// A receipt of an earlier purchase is signed with the right key too.
@@ -998,13 +1044,13 @@ fn a_receipt_that_was_signed_before_the_purchase_is_implausible() {
             now: "2026-01-02T00:00:00Z".parse().expect("a time"),
         };
         let found = judge(receipt.to_string().as_bytes(), &known);
-        let row = found.row(ReceiptCheck::Time).expect("a row").clone();
+        let row = found.check_result(ReceiptCheck::Time).expect("a row").clone();
         (codes(&found), row.expected.unwrap_or_default(), row.place.unwrap_or_default())
     };
     // The receipt began at 00:00:00 and was complete a second later.
     assert_eq!(bought("2026-01-01T00:05:01Z").0, []);
     let (codes, expected, place) = bought("2026-01-01T00:05:02Z");
-    assert_eq!(codes, [Code::ReceiptTimeImplausible]);
+    assert_eq!(codes, [ReasonCode::ReceiptTimeImplausible]);
     assert_eq!((expected.as_str(), place.as_str()), ("no earlier than 2026-01-01T00:00:02Z", "/trace/completed_at"));
 }
 
@@ -1013,16 +1059,19 @@ fn a_receipt_echoes_the_request() {
     let world = World::new();
     let receipt = world.of_the_sdks(content());
     let request = |id: &str| json!({"x402": {"verb": "summarize", "version": "1.0.0", "request_id": id}});
-    assert_eq!(world.judged_for(&receipt, &request("req-1")).state(), State::Trusted);
-    assert_eq!(codes(&world.judged_for(&receipt, &request("req-2"))), [Code::ReceiptTraceNotEchoed]);
+    assert_eq!(world.judged_for(&receipt, &request("req-1")).state(), TrustState::Trusted);
+    assert_eq!(codes(&world.judged_for(&receipt, &request("req-2"))), [ReasonCode::ReceiptTraceNotEchoed]);
     let without = json!({"x402": {"verb": "summarize", "version": "1.0.0"}});
     let undecided = world.judged_for(&receipt, &without);
-    assert_eq!((undecided.state(), codes(&undecided)), (State::Indeterminate, vec![Code::ReceiptTraceNotEchoed]));
+    assert_eq!(
+        (undecided.state(), codes(&undecided)),
+        (TrustState::Indeterminate, vec![ReasonCode::ReceiptTraceNotEchoed])
+    );
     let mut traced = request("req-1");
     traced["trace"] = json!({"trace_id": "t-2"});
-    assert_eq!(codes(&world.judged_for(&receipt, &traced)), [Code::ReceiptTraceNotEchoed]);
+    assert_eq!(codes(&world.judged_for(&receipt, &traced)), [ReasonCode::ReceiptTraceNotEchoed]);
     let other = json!({"x402": {"verb": "analyze", "version": "1.0.0", "request_id": "req-1"}});
-    assert_eq!(codes(&world.judged_for(&receipt, &other)), [Code::ReceiptRequestMismatch]);
+    assert_eq!(codes(&world.judged_for(&receipt, &other)), [ReasonCode::ReceiptRequestMismatch]);
 }
 
 /// Line 1.0.0 states in `x402` what line 1.1.0 and most families state at the top level.
@@ -1041,16 +1090,24 @@ fn a_receipt_is_about_the_call_of_its_request_wherever_either_says_it() {
     let top = || world.of_the_agent_sdk(call());
     for place in ["/x402/verb", "/verb"] {
         assert_eq!(of_request(top(), place, "summarize"), [], "{place}");
-        assert_eq!(of_request(top(), place, "analyze"), [Code::ReceiptRequestMismatch], "{place}");
+        assert_eq!(of_request(top(), place, "analyze"), [ReasonCode::ReceiptRequestMismatch], "{place}");
         let enveloped = || world.of_the_sdks(content());
-        assert_eq!(of_request(enveloped(), place, "analyze"), [Code::ReceiptRequestMismatch], "{place}");
+        assert_eq!(of_request(enveloped(), place, "analyze"), [ReasonCode::ReceiptRequestMismatch], "{place}");
     }
     for place in ["/x402/request_id", "/request_id"] {
         assert_eq!(of_request(world.of_the_sdks(content()), place, "req-1"), [], "{place}");
-        assert_eq!(of_request(world.of_the_sdks(content()), place, "req-2"), [Code::ReceiptTraceNotEchoed], "{place}");
+        assert_eq!(
+            of_request(world.of_the_sdks(content()), place, "req-2"),
+            [ReasonCode::ReceiptTraceNotEchoed],
+            "{place}"
+        );
         let mut above = content();
         above["request_id"] = json!("req-2");
-        assert_eq!(of_request(world.of_the_sdks(above), place, "req-1"), [Code::ReceiptTraceNotEchoed], "{place}");
+        assert_eq!(
+            of_request(world.of_the_sdks(above), place, "req-1"),
+            [ReasonCode::ReceiptTraceNotEchoed],
+            "{place}"
+        );
     }
     let mut versioned = content();
     versioned["version"] = json!("1.1.0");
@@ -1058,8 +1115,8 @@ fn a_receipt_is_about_the_call_of_its_request_wherever_either_says_it() {
     let asked = |request: Value| codes(&world.judged_for(&versioned, &request));
     let request = |x402: &str, top: &str| json!({"x402": {"version": x402, "request_id": "req-1"}, "version": top});
     assert_eq!(asked(request("1.0.0", "1.1.0")), []);
-    assert_eq!(asked(request("1.0.1", "1.1.0")), [Code::ReceiptRequestMismatch]);
-    assert_eq!(asked(request("1.0.0", "1.2.0")), [Code::ReceiptRequestMismatch]);
+    assert_eq!(asked(request("1.0.1", "1.1.0")), [ReasonCode::ReceiptRequestMismatch]);
+    assert_eq!(asked(request("1.0.0", "1.2.0")), [ReasonCode::ReceiptRequestMismatch]);
 }
 
 #[test]
@@ -1067,10 +1124,10 @@ fn a_receipt_with_its_input_is_about_that_input() {
     let world = World::new();
     let receipt = world.of_the_agent_sdk(call());
     for request in [json!({"input": {"content": "x"}}), json!({"content": "x"})] {
-        assert_eq!(world.judged_for(&receipt, &request).state(), State::Trusted, "{request}");
+        assert_eq!(world.judged_for(&receipt, &request).state(), TrustState::Trusted, "{request}");
     }
     let other = world.judged_for(&receipt, &json!({"input": {"content": "y"}}));
-    assert_eq!(codes(&other), [Code::ReceiptRequestMismatch]);
+    assert_eq!(codes(&other), [ReasonCode::ReceiptRequestMismatch]);
 }
 
 /// A signer may answer two requests with the same input. If it repeats no identifier, the receipt does not identify the
@@ -1097,19 +1154,23 @@ fn an_input_alone_does_not_tell_one_request_from_another() {
     let of_the_sdks = world.of_the_sdks(echoed);
     let whole = json!({"x402": {"request_id": "req-1"}, "trace": {"trace_id": "t-1"}, "input": {"content": "x"}});
     for (receipt, request, tie, is_id_unchecked) in [
-        (mute(), &x402, Tie::Input, true),
-        (mute(), &top, Tie::Input, true),
-        (mute(), &number, Tie::Input, true),
-        (mute(), &none, Tie::Input, false),
-        (traced("t-1"), &in_trace, Tie::Trace, true),
-        (of_the_sdks, &whole, Tie::RequestId, false),
+        (mute(), &x402, RequestMatchStrength::Input, true),
+        (mute(), &top, RequestMatchStrength::Input, true),
+        (mute(), &number, RequestMatchStrength::Input, true),
+        (mute(), &none, RequestMatchStrength::Input, false),
+        (traced("t-1"), &in_trace, RequestMatchStrength::Trace, true),
+        (of_the_sdks, &whole, RequestMatchStrength::RequestId, false),
     ] {
         let found = world.judged_for(&receipt, request);
-        assert_eq!((found.state(), status(&found, ReceiptCheck::Request)), (State::Trusted, Status::Pass), "{request}");
+        assert_eq!(
+            (found.state(), status(&found, ReceiptCheck::Request)),
+            (TrustState::Trusted, StepStatus::Pass),
+            "{request}"
+        );
         assert_eq!((found.tie, found.is_id_unchecked), (Some(tie), is_id_unchecked), "{request}");
     }
     let other = world.judged_for(&traced("t-2"), &in_trace);
-    assert_eq!((other.tie, codes(&other)), (None, vec![Code::ReceiptTraceNotEchoed]));
+    assert_eq!((other.tie, codes(&other)), (None, vec![ReasonCode::ReceiptTraceNotEchoed]));
 }
 
 #[test]
@@ -1120,7 +1181,7 @@ fn what_line_1_0_0_demands_is_demanded() {
         let object = content.pointer_mut(pointer).and_then(Value::as_object_mut).expect("an object");
         object.remove(name);
         let found = world.judged(&world.of_the_sdks(content));
-        assert!(codes(&found).contains(&Code::ReceiptSchemaInvalid), "{pointer}/{name}");
+        assert!(codes(&found).contains(&ReasonCode::ReceiptSchemaInvalid), "{pointer}/{name}");
     }
 }
 
@@ -1134,10 +1195,10 @@ fn receipt_has_the_result_or_error_of_its_status() {
         members.insert("status".to_owned(), status.into());
         members.extend(further.as_object().expect("an object").clone());
         let found = world.judged(&world.of_the_sdks(content));
-        let row = found.row(ReceiptCheck::Schema).expect("a row");
+        let row = found.check_result(ReceiptCheck::Schema).expect("a row");
         (row.status, row.place.clone().unwrap_or_default())
     };
-    let (passes, lacks) = ((Status::Pass, String::new()), |place: &str| (Status::Fail, place.to_owned()));
+    let (passes, lacks) = ((StepStatus::Pass, String::new()), |place: &str| (StepStatus::Fail, place.to_owned()));
     assert_eq!(of("success", json!({"result": {}})), passes);
     assert_eq!(of("success", json!({})), lacks("/result"));
     assert_eq!(of("success", json!({"result": "hello"})), lacks("/result"));
@@ -1157,7 +1218,7 @@ fn a_member_that_is_named_as_the_prototype_is_covered() {
     let altered = receipt.replace(r#""content":"x""#, r#""content":"x","__proto__":{"content":"y"}"#);
     assert_ne!(receipt, altered);
     let found = world.judged_bytes(altered.as_bytes(), None);
-    assert_eq!(codes(&found), [Code::ReceiptHashMismatch, Code::ReceiptSignatureInvalid]);
+    assert_eq!(codes(&found), [ReasonCode::ReceiptHashMismatch, ReasonCode::ReceiptSignatureInvalid]);
 }
 
 #[test]
@@ -1168,7 +1229,7 @@ fn what_nobody_signs_is_listed_and_decides_nothing() {
     receipt["status"] = json!("success");
     receipt["signature"]["at"] = json!("2099-01-01T00:00:00Z");
     let found = world.judged(&receipt);
-    assert_eq!(found.state(), State::Trusted);
+    assert_eq!(found.state(), TrustState::Trusted);
     assert_eq!(found.unsigned, ["/status", "/metadata/settled", "/signature/at"]);
 }
 
@@ -1186,7 +1247,7 @@ fn a_shape_of_no_family_or_of_several_is_not_guessed() {
     let trust = json!({"family": "trust", "metadata": {"proof": {"hash": {}, "signature": {}}}});
     for receipt in [json!({}), both, trust] {
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+        assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
     }
 }
 
@@ -1194,12 +1255,12 @@ fn a_shape_of_no_family_or_of_several_is_not_guessed() {
 fn of_several_families_it_is_the_one_in_which_it_is_signed() {
     let world = World::new();
     let found = world.judged(&with_a_second_proof(world.of_the_agent_sdk(call())));
-    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B1)), "{found:#?}");
+    assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B1)), "{found:#?}");
     assert_eq!(found.unsigned, ["/metadata/proof/alg", "/metadata/proof/canonical"]);
     let mut other = call();
     other["verb"] = json!("analyze");
     let found = world.judged(&with_a_second_proof(world.of_the_agent_sdk(other)));
-    assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptRequestMismatch]));
+    assert_eq!((found.state(), codes(&found)), (TrustState::Untrusted, vec![ReasonCode::ReceiptRequestMismatch]));
 }
 
 /// Anyone who forwards the receipt can add a shape. That must not turn "ask again" into "never known".
@@ -1207,10 +1268,10 @@ fn of_several_families_it_is_the_one_in_which_it_is_signed() {
 fn of_several_families_and_without_a_key_the_keys_reason_counts() {
     let mut world = World::new();
     let receipt = with_a_second_proof(world.of_the_agent_sdk(call()));
-    world.signer.key = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.pub")));
+    world.signer.key = Err(Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("cl.sig.pub")));
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
-    assert_eq!(found.row(ReceiptCheck::Family).map(|row| row.status), Some(Status::Unknown));
+    assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptKeyUnpublished]));
+    assert_eq!(found.check_result(ReceiptCheck::Family).map(|row| row.status), Some(StepStatus::Unknown));
 }
 
 /// The signature of one family is also valid in the other, which makes additional statements.
@@ -1224,15 +1285,19 @@ fn receipt_signed_in_two_families_gets_the_valid_one() {
         "hash": {"alg": "SHA-256", "value": hash},
         "signature": {"alg": "Ed25519", "kid": KID, "value": receipt["signature"]["sig"]}});
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B2)), "{found:#?}");
+    assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B2)), "{found:#?}");
 
     // Only the website's form: it names its signer in the proof too.
     receipt.as_object_mut().expect("a receipt").remove("signature");
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B2)), "{found:#?}");
+    assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B2)), "{found:#?}");
     receipt["metadata"]["proof"].as_object_mut().expect("a proof").remove("signer_id");
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptSignerMismatch]), "{found:#?}");
+    assert_eq!(
+        (found.state(), codes(&found)),
+        (TrustState::Untrusted, vec![ReasonCode::ReceiptSignerMismatch]),
+        "{found:#?}"
+    );
 }
 
 /// A command reads at most the size limit, so it may hold only a part of the receipt.
@@ -1251,15 +1316,15 @@ fn whatever_an_agent_sends_gets_a_code() {
         [code] => code,
         ref codes => panic!("{codes:?}"),
     };
-    assert_eq!(code(""), Code::ReceiptSchemaInvalid);
-    assert_eq!(code("<html>"), Code::ReceiptSchemaInvalid);
-    assert_eq!(code(r#"{"a":1,"a":2}"#), Code::ReceiptDuplicateKey);
-    assert_eq!(code(&" ".repeat(1 << 20)), Code::ReceiptFamilyUnknown);
-    assert_eq!(code(&"[".repeat(5000)), Code::ReceiptSchemaInvalid);
+    assert_eq!(code(""), ReasonCode::ReceiptSchemaInvalid);
+    assert_eq!(code("<html>"), ReasonCode::ReceiptSchemaInvalid);
+    assert_eq!(code(r#"{"a":1,"a":2}"#), ReasonCode::ReceiptDuplicateKey);
+    assert_eq!(code(&" ".repeat(1 << 20)), ReasonCode::ReceiptFamilyUnknown);
+    assert_eq!(code(&"[".repeat(5000)), ReasonCode::ReceiptSchemaInvalid);
     let receipt = world.of_the_agent_sdk(call()).to_string();
     for number in ["12345678901234567890", "9007199254740993", "1e400", "-1e999999999999999999999"] {
         let altered = receipt.replace(r#"{"status":"ok"}"#, &format!(r#"{{"status":"ok","n":{number}}}"#));
-        assert_eq!(code(&altered), Code::ReceiptSchemaInvalid, "{number}");
+        assert_eq!(code(&altered), ReasonCode::ReceiptSchemaInvalid, "{number}");
     }
 }
 
@@ -1271,7 +1336,7 @@ fn published_examples_get_their_result() {
         return;
     };
     let folder = std::path::Path::new(&corpus).join("commandlayer/receipts/verifyagent");
-    let key = PublicKey::from_record("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=").expect("a key");
+    let key = Ed25519PublicKey::from_record("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=").expect("a key");
     let signer = ReceiptSigner {
         name: name("runtime.commandlayer.eth"),
         key: Ok(key),
@@ -1281,7 +1346,9 @@ fn published_examples_get_their_result() {
         lent: Vec::new(),
     };
     let world = World { signer, ..World::new() };
-    for (file, state) in [("sample-receipt.json", State::Trusted), ("tampered-receipt.json", State::Untrusted)] {
+    for (file, state) in
+        [("sample-receipt.json", TrustState::Trusted), ("tampered-receipt.json", TrustState::Untrusted)]
+    {
         let bytes = std::fs::read(folder.join(file)).expect("the corpus has it");
         let now = "2026-11-01T00:00:00Z".parse().expect("a time");
         let known = ReceiptKnowledge {
@@ -1294,7 +1361,7 @@ fn published_examples_get_their_result() {
             now,
         };
         let found = judge(&bytes, &known);
-        assert_eq!((found.family, found.state()), (Some(Family::B1), state), "{file}: {found:#?}");
+        assert_eq!((found.family, found.state()), (Some(ReceiptFamily::B1), state), "{file}: {found:#?}");
     }
 }
 
@@ -1308,17 +1375,17 @@ fn a_receipt_of_another_verb_is_refused_whatever_the_verb() {
         receipt["x402"]["verb"] = json!(verb);
         world.judged(&world.of_the_sdks(receipt))
     };
-    assert_eq!(status(&of("translate"), ReceiptCheck::Agent), Status::Pass);
+    assert_eq!(status(&of("translate"), ReceiptCheck::Agent), StepStatus::Pass);
     for other in ["transcribe", "Translate", "summarize"] {
-        let row = of(other).row(ReceiptCheck::Agent).cloned().expect("a row");
-        assert_eq!((row.status, row.place.as_deref()), (Status::Fail, Some("/x402/verb")), "{other}");
+        let row = of(other).check_result(ReceiptCheck::Agent).cloned().expect("a row");
+        assert_eq!((row.status, row.place.as_deref()), (StepStatus::Fail, Some("/x402/verb")), "{other}");
     }
 }
 
 #[test]
 fn a_decision_about_another_verb_covers_no_purchase() {
     let world = World::new();
-    let bought = |verb: &str| Bought {
+    let bought = |verb: &str| PurchaseFacts {
         decision: "sha256:00".to_owned(),
         name: "summarizeagent.eth".to_owned(),
         verb: verb.to_owned(),
@@ -1327,7 +1394,8 @@ fn a_decision_about_another_verb_covers_no_purchase() {
         payer: None,
     };
     let decided = |receipt: &Value, request: Option<&Value>, verb: &str| {
-        let request = request.map(|request| Request::from_bytes(request.to_string().as_bytes()).expect("a request"));
+        let request =
+            request.map(|request| AgentRequest::from_bytes(request.to_string().as_bytes()).expect("a request"));
         let known = ReceiptKnowledge {
             agent: Some(&world.agent),
             signer: Ok(&world.signer),
@@ -1338,23 +1406,23 @@ fn a_decision_about_another_verb_covers_no_purchase() {
             now: "2026-01-02T00:00:00Z".parse().expect("a time"),
         };
         let found = judge(receipt.to_string().as_bytes(), &known);
-        let row = found.row(ReceiptCheck::Decision).expect("a row");
+        let row = found.check_result(ReceiptCheck::Decision).expect("a row");
         (row.status, row.place.clone().unwrap_or_default())
     };
     let (receipt, website) = (world.of_the_sdks(content()), world.of_the_agent_sdk(call()));
-    assert_eq!(decided(&receipt, None, "summarize"), (Status::Pass, "decision: /name".to_owned()));
-    assert_eq!(decided(&receipt, None, "classify"), (Status::Fail, "/x402/verb".to_owned()));
-    assert_eq!(decided(&website, None, "classify"), (Status::Fail, "/verb".to_owned()));
+    assert_eq!(decided(&receipt, None, "summarize"), (StepStatus::Pass, "decision: /name".to_owned()));
+    assert_eq!(decided(&receipt, None, "classify"), (StepStatus::Fail, "/x402/verb".to_owned()));
+    assert_eq!(decided(&website, None, "classify"), (StepStatus::Fail, "/verb".to_owned()));
     let mute = world
         .of_the_agent_sdk(json!({"signer": SIGNER, "ts": "2026-01-01T00:00:00Z", "input": {}, "output": {},
         "verb": "agent.run", "execution": {"status": "ok"}}));
     let request = json!({"x402": {"verb": "summarize"}});
-    assert_eq!(decided(&mute, Some(&request), "summarize").0, Status::Pass);
-    assert_eq!(decided(&mute, Some(&request), "classify"), (Status::Fail, "request: /x402/verb".to_owned()));
+    assert_eq!(decided(&mute, Some(&request), "summarize").0, StepStatus::Pass);
+    assert_eq!(decided(&mute, Some(&request), "classify"), (StepStatus::Fail, "request: /x402/verb".to_owned()));
     let own_word = json!({"verb": "agent.run", "input": {}});
-    assert_eq!(decided(&mute, Some(&own_word), "summarize").0, Status::Pass, "a word of the signer's own");
+    assert_eq!(decided(&mute, Some(&own_word), "summarize").0, StepStatus::Pass, "a word of the signer's own");
     let top = json!({"verb": "summarize", "input": {}});
-    assert_eq!(decided(&mute, Some(&top), "classify"), (Status::Fail, "request: /verb".to_owned()));
+    assert_eq!(decided(&mute, Some(&top), "classify"), (StepStatus::Fail, "request: /verb".to_owned()));
 }
 
 /// The signed content may be a part of the receipt.
@@ -1369,12 +1437,13 @@ fn places_are_those_of_the_receipt() {
         *receipt.pointer_mut(place).expect("it is there") = change;
         world.judged(&receipt)
     };
-    let place =
-        |found: &ReceiptJudgement, check| found.row(check).and_then(|row| row.place.clone()).unwrap_or_default();
+    let place = |found: &ReceiptJudgement, check| {
+        found.check_result(check).and_then(|row| row.place.clone()).unwrap_or_default()
+    };
     let other = of("/receipt/verb", json!("classify"));
     assert_eq!(
         (other.family, place(&other, ReceiptCheck::Agent).as_str()),
-        (Some(Family::D), "/receipt/verb"),
+        (Some(ReceiptFamily::D), "/receipt/verb"),
         "{other:#?}"
     );
     let late = of("/receipt/trace/started_at", json!("2030-01-01T00:00:00Z"));

@@ -4,65 +4,66 @@
 //! The signer is tied to the agent as for offers: by an address of the name (EIP-712, or a JWS with ES256K), or by the
 //! key in `cl.sig.pub` of the signer that the agent's records name (a JWS with EdDSA). Keys inside a JWS are ignored.
 
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_payment::artifact::{KeyKind, SignedBy, SignerKeys};
-use clresolve_payment::receipt::{Receipt, SignedReceipt};
-use clresolve_payment::route::Route;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_payment::artifact::{ArtifactSigner, KeyKind, SignerKeys};
+use clresolve_payment::receipt::{SignedX402Receipt, X402Receipt};
+use clresolve_payment::route::AgentRoute;
 use jiff::Timestamp;
 
 use super::{
-    Checks, MAX_CLOCK_SKEW, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, Row, Status, clipped, decided_about,
+    MAX_CLOCK_SKEW, ReceiptAgent, ReceiptCheck, ReceiptCheckResult, ReceiptJudgementBuilder, ReceiptKnowledge,
+    StepStatus, check_decision_agent, clipped,
 };
-use crate::receipt::canonical::{MemberOrder, form};
+use crate::receipt::canonical::{JsonMemberOrder, canonical_bytes};
 use crate::receipt::echo;
-use crate::receipt::family::{Claim, Family};
-use crate::receipt::json::Node;
+use crate::receipt::family::{ReceiptClaim, ReceiptFamily};
+use crate::receipt::json::JsonNode;
 
 /// The supported JWS algorithms.
 const CHECKED: &str = "EdDSA, Ed25519 or ES256K";
 
-impl Checks {
+impl ReceiptJudgementBuilder {
     /// The signed content, if the artifact can be parsed.
-    pub(super) fn artifact(
+    pub(super) fn check_artifact(
         &mut self,
-        family: Family,
-        artifact: &Node,
+        family: ReceiptFamily,
+        artifact: &JsonNode,
         known: &ReceiptKnowledge<'_>,
-    ) -> Option<Receipt> {
-        self.family(family);
-        self.is_by_address = family == Family::X1;
+    ) -> Option<X402Receipt> {
+        self.add_family(family);
+        self.is_by_address = family == ReceiptFamily::X1;
         let artifact = match read(artifact) {
             Ok(artifact) => artifact,
             Err(cause) => {
-                let reason =
-                    Reason::new(Code::ReceiptSchemaInvalid).message("The receipt is not what x402's text demands.");
-                self.object(ReceiptCheck::Schema, reason.observed(cause), Some("ERR_SCHEMA_INVALID"));
+                let reason = Reason::new(ReasonCode::ReceiptSchemaInvalid)
+                    .message("The receipt is not what x402's text demands.");
+                self.add_objection(ReceiptCheck::Schema, reason.observed(cause), Some("ERR_SCHEMA_INVALID"));
                 return None;
             }
         };
         let receipt = artifact.payload();
-        self.rows.push(Row::new(ReceiptCheck::Schema, Status::Pass));
-        self.skip(ReceiptCheck::Hash);
-        self.artifact_signature(&artifact, known);
-        self.skip(ReceiptCheck::Key);
-        self.skip(ReceiptCheck::Canonical);
-        self.skip(ReceiptCheck::Signer);
-        self.resource(receipt, known.agent);
-        self.issued(receipt, known);
+        self.rows.push(ReceiptCheckResult::new(ReceiptCheck::Schema, StepStatus::Pass));
+        self.add_skip(ReceiptCheck::Hash);
+        self.check_artifact_signature(&artifact, known);
+        self.add_skip(ReceiptCheck::Key);
+        self.add_skip(ReceiptCheck::Canonical);
+        self.add_skip(ReceiptCheck::Signer);
+        self.check_resource(receipt, known.agent);
+        self.check_issue_time(receipt, known);
         match known.request {
-            None => self.skip(ReceiptCheck::Request),
-            Some(_) if clresolve_core::mutant!("x402-receipts-of-any-request") => self.skip(ReceiptCheck::Request),
-            Some(_) => self.object(ReceiptCheck::Request, *echo::untied(), None),
+            None => self.add_skip(ReceiptCheck::Request),
+            Some(_) if clresolve_core::mutant!("x402-receipts-of-any-request") => self.add_skip(ReceiptCheck::Request),
+            Some(_) => self.add_objection(ReceiptCheck::Request, *echo::untied_receipt_reason(), None),
         }
-        self.purchase(receipt, known);
+        self.check_purchase(receipt, known);
         Some(receipt.clone())
     }
 
-    fn artifact_signature(&mut self, artifact: &SignedReceipt, known: &ReceiptKnowledge<'_>) {
+    fn check_artifact_signature(&mut self, artifact: &SignedX402Receipt, known: &ReceiptKnowledge<'_>) {
         let kind = artifact.key_kind();
         self.is_by_address = kind == KeyKind::Address;
         let (keys, expected) = match kind {
-            KeyKind::Address => match self.addresses(known.agent) {
+            KeyKind::Address => match self.require_signing_addresses(known.agent) {
                 Some(keys) => (keys, "a signature by an address of the agent"),
                 None => return,
             },
@@ -72,125 +73,127 @@ impl Checks {
                     (SignerKeys { ed25519, ..SignerKeys::default() }, "a signature by the key of cl.sig.pub")
                 }
                 Err(reason) => {
-                    return self.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
+                    return self.add_objection(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
                 }
             },
             KeyKind::Unpublishable => (SignerKeys::default(), CHECKED),
         };
-        let invalid = || Reason::new(Code::ReceiptSignatureInvalid).expected(expected).at("/signature");
+        let invalid = || Reason::new(ReasonCode::ReceiptSignatureInvalid).expected(expected).at_place("/signature");
         let open = known.agent.and_then(|agent| agent.addresses.open.as_deref());
         let (reason, clas) = match (artifact.signed_by(&keys), open.filter(|_| kind == KeyKind::Address)) {
-            (SignedBy::Published, _) => {
-                let row = Row::new(ReceiptCheck::Signature, Status::Pass);
+            (ArtifactSigner::Published, _) => {
+                let row = ReceiptCheckResult::new(ReceiptCheck::Signature, StepStatus::Pass);
                 let (expected, place) = (Some(expected.to_owned()), Some("/signature".to_owned()));
-                return self.rows.push(Row { observed: expected.clone(), expected, place, ..row });
+                return self.rows.push(ReceiptCheckResult { observed: expected.clone(), expected, place, ..row });
             }
-            (SignedBy::Nobody, _) | (SignedBy::Stranger, None) => (invalid(), "ERR_INVALID_SIGNATURE"),
-            (SignedBy::Stranger, Some(open)) => (open.clone(), "ERR_ENS_KEY_NOT_FOUND"),
-            (SignedBy::Undecided, _) if kind == KeyKind::Unpublishable => {
-                let reason = Reason::new(Code::ReceiptFamilyUnknown).message(super::UNCHECKED_ALGORITHM);
+            (ArtifactSigner::Nobody, _) | (ArtifactSigner::Stranger, None) => (invalid(), "ERR_INVALID_SIGNATURE"),
+            (ArtifactSigner::Stranger, Some(open)) => (open.clone(), "ERR_ENS_KEY_NOT_FOUND"),
+            (ArtifactSigner::Undecided, _) if kind == KeyKind::Unpublishable => {
+                let reason = Reason::new(ReasonCode::ReceiptFamilyUnknown).message(super::UNCHECKED_ALGORITHM);
                 let algorithm = artifact.algorithm().unwrap_or_default();
-                (reason.expected(expected).observed(algorithm).at("/signature"), "ERR_UNSUPPORTED_ALGORITHM")
+                (reason.expected(expected).observed(algorithm).at_place("/signature"), "ERR_UNSUPPORTED_ALGORITHM")
             }
-            (SignedBy::Undecided, _) => {
-                let reason = Reason::new(Code::ReceiptKeyUnpublished).at("/signature");
+            (ArtifactSigner::Undecided, _) => {
+                let reason = Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("/signature");
                 let cause = "a contract wallet's, which only the chain can check, or this build checks none";
                 (reason.expected(expected).observed(cause), "ERR_UNSUPPORTED_ALGORITHM")
             }
         };
-        self.object(ReceiptCheck::Signature, reason, Some(clas));
+        self.add_objection(ReceiptCheck::Signature, reason, Some(clas));
     }
 
     /// The keys that sign with EIP-712 or ES256K; `None` if the agent has no address.
-    fn addresses(&mut self, agent: Option<&ReceiptAgent>) -> Option<SignerKeys> {
+    fn require_signing_addresses(&mut self, agent: Option<&ReceiptAgent>) -> Option<SignerKeys> {
         let settled = agent.map(|agent| agent.addresses.settled.clone()).unwrap_or_default();
         if !settled.is_empty() {
             return Some(SignerKeys { addresses: settled, ..SignerKeys::default() });
         }
-        let none = || Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed("the agent has no address");
+        let none =
+            || Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("addr").observed("the agent has no address");
         let open = agent.and_then(|agent| agent.addresses.open.as_deref().cloned());
-        self.object(ReceiptCheck::Signature, open.unwrap_or_else(none), Some("ERR_ENS_KEY_NOT_FOUND"));
+        self.add_objection(ReceiptCheck::Signature, open.unwrap_or_else(none), Some("ERR_ENS_KEY_NOT_FOUND"));
         None
     }
 
     /// Checks that the paid URL belongs to the agent. One address often signs for many agents that also share a host.
     /// If no URL of the agent is known, nothing ties the receipt to this agent.
-    fn resource(&mut self, receipt: &Receipt, agent: Option<&ReceiptAgent>) {
-        let Some(ReceiptAgent { routes, .. }) = agent else { return self.undecided(ReceiptCheck::Agent) };
+    fn check_resource(&mut self, receipt: &X402Receipt, agent: Option<&ReceiptAgent>) {
+        let Some(ReceiptAgent { routes, .. }) = agent else { return self.add_undecided(ReceiptCheck::Agent) };
         let claim = claim("/payload/resourceUrl", &receipt.resource_url);
-        let is_own = |route: &&Route| {
+        let is_own = |route: &&AgentRoute| {
             route.is_named_by(&receipt.resource_url) || clresolve_core::mutant!("receipts-of-any-seller")
         };
         if let Some(own) = routes.settled.iter().find(is_own) {
             self.is_agent_compared = true;
-            return self.pass(ReceiptCheck::Agent, own.url().as_str(), &claim);
+            return self.add_pass(ReceiptCheck::Agent, own.url().as_str(), &claim);
         }
         if let Some(open) = &routes.open {
-            return self.object(ReceiptCheck::Agent, Reason::clone(open), None);
+            return self.add_objection(ReceiptCheck::Agent, Reason::clone(open), None);
         }
         let urls: Vec<_> = routes.settled.iter().map(|route| route.url().as_str()).collect();
-        let differs = |expected: &str| super::differs(Code::ReceiptRequestMismatch, expected, &claim);
+        let differs = |expected: &str| super::mismatch_reason(ReasonCode::ReceiptRequestMismatch, expected, &claim);
         let reason = match (urls.is_empty(), receipt.url()) {
             (false, Some(_)) => differs(&urls.join(", ")),
-            (false, None) => Reason { effect: Effect::Unknown, ..differs(&urls.join(", ")) },
+            (false, None) => Reason { effect: ReasonEffect::Unknown, ..differs(&urls.join(", ")) },
             (true, _) => {
-                Reason { effect: Effect::Unknown, ..differs("a URL behind the agent's entry, which has none") }
+                Reason { effect: ReasonEffect::Unknown, ..differs("a URL behind the agent's entry, which has none") }
                     .message("Nothing ties the receipt to this agent rather than to another one with the same key.")
             }
         };
-        self.object(ReceiptCheck::Agent, reason, None);
+        self.add_objection(ReceiptCheck::Agent, reason, None);
     }
 
-    fn issued(&mut self, receipt: &Receipt, known: &ReceiptKnowledge<'_>) {
+    fn check_issue_time(&mut self, receipt: &X402Receipt, known: &ReceiptKnowledge<'_>) {
         let claim = claim("/payload/issuedAt", &receipt.issued_at.to_string());
         let latest = known.now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
         let expected = format!("no later than {latest}");
         let issued = i64::try_from(receipt.issued_at).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-        if let Some(first) = known.first().filter(|first| issued.is_some_and(|issued| issued < *first)) {
-            return self.is_older(first, &claim);
+        if let Some(first) = known.earliest_receipt_time().filter(|first| issued.is_some_and(|issued| issued < *first))
+        {
+            return self.add_older_than_purchase(first, &claim);
         }
         if issued.is_some_and(|issued| issued <= latest) || clresolve_core::mutant!("receipts-of-tomorrow") {
-            return self.pass(ReceiptCheck::Time, &expected, &claim);
+            return self.add_pass(ReceiptCheck::Time, &expected, &claim);
         }
-        let reason = super::differs(Code::ReceiptTimeImplausible, &expected, &claim);
-        self.object(ReceiptCheck::Time, reason, None);
+        let reason = super::mismatch_reason(ReasonCode::ReceiptTimeImplausible, &expected, &claim);
+        self.add_objection(ReceiptCheck::Time, reason, None);
     }
 
     /// Checks that the receipt is about the decision and the payment.
-    fn purchase(&mut self, receipt: &Receipt, known: &ReceiptKnowledge<'_>) {
-        let Some(bought) = known.bought else { return self.skip(ReceiptCheck::Decision) };
-        let Some(agent) = known.agent else { return self.undecided(ReceiptCheck::Decision) };
-        let row = decided_about(agent, bought).and_then(|row| match receipt.objection(bought) {
+    fn check_purchase(&mut self, receipt: &X402Receipt, known: &ReceiptKnowledge<'_>) {
+        let Some(bought) = known.bought else { return self.add_skip(ReceiptCheck::Decision) };
+        let Some(agent) = known.agent else { return self.add_undecided(ReceiptCheck::Decision) };
+        let row = check_decision_agent(agent, bought).and_then(|row| match receipt.purchase_objection(bought) {
             Some(reason) => Err(reason),
             None => Ok(row),
         });
         match row {
             Ok(row) => self.rows.push(row),
-            Err(reason) => self.object(ReceiptCheck::Decision, *reason, None),
+            Err(reason) => self.add_objection(ReceiptCheck::Decision, *reason, None),
         }
     }
 }
 
 /// Parses the artifact's canonical form. Rejects a text or number that the library would read differently.
-fn read(artifact: &Node) -> Result<SignedReceipt, String> {
-    let text = form(artifact, MemberOrder::Sorted).map_err(|error| error.to_string())?;
+fn read(artifact: &JsonNode) -> Result<SignedX402Receipt, String> {
+    let text = canonical_bytes(artifact, JsonMemberOrder::Sorted).map_err(|error| error.to_string())?;
     let value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-    SignedReceipt::read(&value).map_err(|error| error.to_string())
+    SignedX402Receipt::read(&value).map_err(|error| error.to_string())
 }
 
-fn claim(place: &str, text: &str) -> Claim {
-    Claim { place: place.to_owned(), value: Some(clipped(text)) }
+fn claim(place: &str, text: &str) -> ReceiptClaim {
+    ReceiptClaim { place: place.to_owned(), value: Some(clipped(text)) }
 }
 
 #[cfg(test)]
 mod tests {
     use clresolve_core::name::EnsName;
-    use clresolve_core::state::State;
-    use clresolve_payment::receipt::Bought;
+    use clresolve_core::state::TrustState;
+    use clresolve_payment::receipt::PurchaseFacts;
 
     use super::super::{AgentRoutes, ReceiptJudgement, SignerAddresses, judge};
     use super::*;
-    use crate::receipt::question::Request;
+    use crate::receipt::question::AgentRequest;
 
     const RECEIPT: &str = include_str!("../../../../sandbox/src/receipts/x402-eip712.json");
     const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -203,12 +206,12 @@ mod tests {
             entry: None,
             verbs: Vec::new(),
             addresses: SignerAddresses { settled, open: None },
-            routes: AgentRoutes { settled: vec![Route::configured(route).expect("a route")], open: None },
+            routes: AgentRoutes { settled: vec![AgentRoute::from_configuration(route).expect("a route")], open: None },
         }
     }
 
-    fn judged(receipt: &str, agent: &ReceiptAgent, bought: Option<&Bought>) -> ReceiptJudgement {
-        let signer = Reason::new(Code::ReceiptKeyUnpublished);
+    fn judged(receipt: &str, agent: &ReceiptAgent, bought: Option<&PurchaseFacts>) -> ReceiptJudgement {
+        let signer = Reason::new(ReasonCode::ReceiptKeyUnpublished);
         let now = "2026-02-11T09:00:00Z".parse().expect("a time");
         judge(
             receipt.as_bytes(),
@@ -224,28 +227,28 @@ mod tests {
         )
     }
 
-    fn outcome(found: &ReceiptJudgement) -> (State, Vec<Code>) {
+    fn outcome(found: &ReceiptJudgement) -> (TrustState, Vec<ReasonCode>) {
         (found.state(), found.reasons.iter().map(|reason| reason.code).collect())
     }
 
     #[test]
     fn a_receipt_is_of_the_agent_whose_address_signed_at_its_own_place() {
         let found = judged(RECEIPT, &agent(&[PAYEE], HOME), None);
-        assert_eq!(outcome(&found), (State::Trusted, vec![]), "{found:#?}");
+        assert_eq!(outcome(&found), (TrustState::Trusted, vec![]), "{found:#?}");
         let elsewhere = judged(RECEIPT, &agent(&[PAYEE], "https://other.example/summarize/v1"), None);
-        assert_eq!(outcome(&elsewhere), (State::Untrusted, vec![Code::ReceiptRequestMismatch]));
+        assert_eq!(outcome(&elsewhere), (TrustState::Untrusted, vec![ReasonCode::ReceiptRequestMismatch]));
         let stranger = judged(RECEIPT, &agent(&["0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"], HOME), None);
-        assert_eq!(outcome(&stranger), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]));
+        assert_eq!(outcome(&stranger), (TrustState::Untrusted, vec![ReasonCode::ReceiptSignatureInvalid]));
     }
 
     /// Agents of one runtime share host and key; only the path distinguishes them.
     #[test]
     fn a_receipt_of_another_agent_of_the_same_host_is_refused() {
         let neighbour = judged(RECEIPT, &agent(&[PAYEE], "https://api.sandbox.example/analyze/v1"), None);
-        assert_eq!(outcome(&neighbour), (State::Untrusted, vec![Code::ReceiptRequestMismatch]));
+        assert_eq!(outcome(&neighbour), (TrustState::Untrusted, vec![ReasonCode::ReceiptRequestMismatch]));
         let mut of_two_verbs = agent(&[PAYEE], "https://api.sandbox.example/analyze/v1");
-        of_two_verbs.routes.settled.extend(Route::configured(HOME));
-        assert_eq!(outcome(&judged(RECEIPT, &of_two_verbs, None)), (State::Trusted, vec![]));
+        of_two_verbs.routes.settled.extend(AgentRoute::from_configuration(HOME));
+        assert_eq!(outcome(&judged(RECEIPT, &of_two_verbs, None)), (TrustState::Trusted, vec![]));
     }
 
     /// The seller writes the requested URL, which has the scheme `http:` behind a proxy that terminates TLS.
@@ -254,9 +257,9 @@ mod tests {
         let named = |resource: &str| {
             let mut value: serde_json::Value = serde_json::from_str(RECEIPT).expect("JSON");
             value["payload"]["resourceUrl"] = resource.into();
-            let receipt: Receipt = serde_json::from_value(value["payload"].take()).expect("a payload");
-            let mut checks = Checks::default();
-            checks.resource(&receipt, Some(&agent(&[PAYEE], HOME)));
+            let receipt: X402Receipt = serde_json::from_value(value["payload"].take()).expect("a payload");
+            let mut checks = ReceiptJudgementBuilder::default();
+            checks.check_resource(&receipt, Some(&agent(&[PAYEE], HOME)));
             checks.reasons.is_empty()
         };
         assert!(named(HOME) && named("http://api.sandbox.example/summarize/v1"));
@@ -276,13 +279,16 @@ mod tests {
             agent.routes = routes;
             outcome(&judged(RECEIPT, agent, None))
         };
-        let none = AgentRoutes::of([Err(Box::new(Reason::new(Code::InvokeNoRoute)))]);
+        let none = AgentRoutes::from_lookups([Err(Box::new(Reason::new(ReasonCode::InvokeNoRoute)))]);
         assert!(none.open.is_none());
-        assert_eq!(of(none, &mut homeless), (State::Indeterminate, vec![Code::ReceiptRequestMismatch]));
-        for code in [Code::RecordPending, Code::InvokeNoRoute] {
-            let elsewhere = Route::configured("https://other.example/").expect("a route");
-            let open = AgentRoutes::of([Ok(elsewhere), Err(Box::new(Reason::new(code).at("agent-endpoint[web]")))]);
-            assert_eq!(of(open, &mut homeless), (State::Indeterminate, vec![code]));
+        assert_eq!(of(none, &mut homeless), (TrustState::Indeterminate, vec![ReasonCode::ReceiptRequestMismatch]));
+        for code in [ReasonCode::RecordPending, ReasonCode::InvokeNoRoute] {
+            let elsewhere = AgentRoute::from_configuration("https://other.example/").expect("a route");
+            let open = AgentRoutes::from_lookups([
+                Ok(elsewhere),
+                Err(Box::new(Reason::new(code).at_place("agent-endpoint[web]"))),
+            ]);
+            assert_eq!(of(open, &mut homeless), (TrustState::Indeterminate, vec![code]));
         }
     }
 
@@ -292,18 +298,18 @@ mod tests {
         let known = agent(&[PAYEE], HOME);
         let mut value: serde_json::Value = serde_json::from_str(RECEIPT).expect("JSON");
         value["payload"]["resourceUrl"] = "mcp://tool/summarize".into();
-        let receipt: Receipt = serde_json::from_value(value["payload"].take()).expect("a payload");
-        let mut checks = Checks::default();
-        checks.resource(&receipt, Some(&known));
+        let receipt: X402Receipt = serde_json::from_value(value["payload"].take()).expect("a payload");
+        let mut checks = ReceiptJudgementBuilder::default();
+        checks.check_resource(&receipt, Some(&known));
         let [reason] = &checks.reasons[..] else { panic!("{:?}", checks.reasons) };
-        assert_eq!((reason.code, reason.effect), (Code::ReceiptRequestMismatch, Effect::Unknown));
+        assert_eq!((reason.code, reason.effect), (ReasonCode::ReceiptRequestMismatch, ReasonEffect::Unknown));
     }
 
     /// These receipts do not repeat the request, so it cannot be compared.
     #[test]
     fn with_a_request_nothing_is_decided() {
-        let request = Request::from_bytes(br#"{"x402": {"request_id": "somebody else's"}}"#).expect("a request");
-        let (agent, signer) = (agent(&[PAYEE], HOME), Reason::new(Code::ReceiptKeyUnpublished));
+        let request = AgentRequest::from_bytes(br#"{"x402": {"request_id": "somebody else's"}}"#).expect("a request");
+        let (agent, signer) = (agent(&[PAYEE], HOME), Reason::new(ReasonCode::ReceiptKeyUnpublished));
         let now = "2026-02-11T09:00:00Z".parse().expect("a time");
         let known = ReceiptKnowledge {
             agent: Some(&agent),
@@ -315,22 +321,25 @@ mod tests {
             now,
         };
         let found = judge(RECEIPT.as_bytes(), &known);
-        assert_eq!(outcome(&found), (State::Indeterminate, vec![Code::ReceiptTraceNotEchoed]), "{found:#?}");
-        assert_eq!(found.row(ReceiptCheck::Request).map(|row| row.status), Some(Status::Unknown));
+        assert_eq!(outcome(&found), (TrustState::Indeterminate, vec![ReasonCode::ReceiptTraceNotEchoed]), "{found:#?}");
+        assert_eq!(found.check_result(ReceiptCheck::Request).map(|row| row.status), Some(StepStatus::Unknown));
     }
 
     #[test]
     fn where_keys_are_not_known_nothing_is_decided() {
         let none = judged(RECEIPT, &agent(&[], HOME), None);
-        assert_eq!(outcome(&none), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
-        let open = Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished)));
+        assert_eq!(outcome(&none), (TrustState::Indeterminate, vec![ReasonCode::ReceiptKeyUnpublished]));
+        let open = Some(Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished)));
         let mut other = agent(&["0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"], HOME);
         other.addresses.open = open;
-        assert_eq!(outcome(&judged(RECEIPT, &other, None)), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+        assert_eq!(
+            outcome(&judged(RECEIPT, &other, None)),
+            (TrustState::Indeterminate, vec![ReasonCode::ReceiptKeyUnpublished])
+        );
         let mut wallet: serde_json::Value = serde_json::from_str(RECEIPT).expect("JSON");
         wallet["signature"] = format!("0x{}", "ab".repeat(96)).into();
         let found = judged(&wallet.to_string(), &agent(&[PAYEE], HOME), None);
-        assert_eq!(outcome(&found), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+        assert_eq!(outcome(&found), (TrustState::Indeterminate, vec![ReasonCode::ReceiptKeyUnpublished]));
     }
 
     #[test]
@@ -339,16 +348,16 @@ mod tests {
         let of = |json: serde_json::Value| outcome(&judged(&json.to_string(), &home, None));
         let offer =
             serde_json::json!({"format": "eip712", "payload": {"version": 1, "payTo": PAYEE}, "signature": "0x"});
-        assert_eq!(of(offer), (State::Untrusted, vec![Code::ReceiptSchemaInvalid]));
+        assert_eq!(of(offer), (TrustState::Untrusted, vec![ReasonCode::ReceiptSchemaInvalid]));
         let payload = "eyJpc3N1ZWRBdCI6MTc3MDgwMDQwMCwibmV0d29yayI6ImVpcDE1NTozMTMzNyIsInBheWVyIjoiMHgiLCJyZXNvdXJjZVVybCI6\
             Imh0dHBzOi8vYXBpLnNhbmRib3guZXhhbXBsZS8iLCJ2ZXJzaW9uIjoxfQ";
         for header in ["eyJhbGciOiJub25lIiwia2lkIjoiayJ9", "eyJhbGciOiJFUzI1NksiLCJraWQiOiJrIn0"] {
             let jws = serde_json::json!({"format": "jws", "signature": format!("{header}.{payload}.AAAA")});
-            assert_eq!(of(jws), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]), "{header}");
+            assert_eq!(of(jws), (TrustState::Untrusted, vec![ReasonCode::ReceiptSignatureInvalid]), "{header}");
         }
         // RS256 is not supported.
         let jws = serde_json::json!({"format": "jws", "signature": format!("eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.{payload}.AAAA")});
-        assert_eq!(of(jws), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+        assert_eq!(of(jws), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
     }
 
     /// A JWS by the key of the payee's address, with one signature for each of two algorithms.
@@ -361,10 +370,10 @@ mod tests {
             outcome(&judged(&serde_json::json!({"format": "jws", "signature": jws}).to_string(), agent, None))
         };
         let (own, signed) = (agent(&[PAYEE], HOME), format!("{SIGNED}{SIGNATURE}"));
-        assert_eq!(of(&signed, &own), (State::Trusted, vec![]));
+        assert_eq!(of(&signed, &own), (TrustState::Trusted, vec![]));
         let document = serde_json::json!({"format": "jws", "signature": signed}).to_string();
         assert!(judged(&document, &own, None).is_by_address, "it is remembered without a signer's key");
-        let invalid = (State::Untrusted, vec![Code::ReceiptSignatureInvalid]);
+        let invalid = (TrustState::Untrusted, vec![ReasonCode::ReceiptSignatureInvalid]);
         assert_eq!(of(&signed, &agent(&["0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"], HOME)), invalid);
         let altered = signed.replace("MTc3MDc5NjgwMC", "MTc3MDc5NjgwMS");
         assert_ne!(altered, signed);
@@ -373,12 +382,12 @@ mod tests {
             assert_eq!(of(&format!("{SIGNED}{broken}"), &own), invalid, "{broken}");
         }
         let none = agent(&[], HOME);
-        assert_eq!(of(&signed, &none), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+        assert_eq!(of(&signed, &none), (TrustState::Indeterminate, vec![ReasonCode::ReceiptKeyUnpublished]));
     }
 
     #[test]
     fn a_receipt_that_was_issued_before_the_purchase_is_implausible() {
-        let (agent, signer) = (agent(&[PAYEE], HOME), Reason::new(Code::ReceiptKeyUnpublished));
+        let (agent, signer) = (agent(&[PAYEE], HOME), Reason::new(ReasonCode::ReceiptKeyUnpublished));
         let bought = |earliest: &str| {
             let known = ReceiptKnowledge {
                 agent: Some(&agent),
@@ -392,13 +401,13 @@ mod tests {
             outcome(&judge(RECEIPT.as_bytes(), &known)).1
         };
         assert_eq!(bought("2026-02-11T09:05:00Z"), []);
-        assert_eq!(bought("2026-02-11T09:05:01Z"), [Code::ReceiptTimeImplausible]);
+        assert_eq!(bought("2026-02-11T09:05:01Z"), [ReasonCode::ReceiptTimeImplausible]);
     }
 
     /// The receipt states that the payment was made next year.
     #[test]
     fn a_receipt_of_tomorrow_is_implausible() {
-        let signer = Reason::new(Code::ReceiptKeyUnpublished);
+        let signer = Reason::new(ReasonCode::ReceiptKeyUnpublished);
         let now = "2026-02-11T08:54:59Z".parse().expect("a time");
         let agent = agent(&[PAYEE], HOME);
         let known = ReceiptKnowledge {
@@ -410,6 +419,6 @@ mod tests {
             schema: None,
             now,
         };
-        assert_eq!(outcome(&judge(RECEIPT.as_bytes(), &known)).1, [Code::ReceiptTimeImplausible]);
+        assert_eq!(outcome(&judge(RECEIPT.as_bytes(), &known)).1, [ReasonCode::ReceiptTimeImplausible]);
     }
 }

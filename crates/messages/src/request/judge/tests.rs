@@ -1,13 +1,13 @@
 //! Validates requests against a test schema and checks the position of each finding.
 
-use clresolve_verdict::sample::bound;
+use clresolve_verdict::sample::sample_bound_schema;
 use serde_json::json;
 
 use super::*;
-use crate::request::template::Template;
+use crate::request::template::RequestTemplate;
 
-fn schema() -> CompiledSchema {
-    bound(&json!({
+fn schema() -> BoundSchema {
+    sample_bound_schema(&json!({
         "$id": "https://schemas.example/request.json",
         "type": "object",
         "additionalProperties": false,
@@ -26,7 +26,7 @@ fn judged(text: &str) -> RequestJudgement {
 
 /// Code, line and column of each finding.
 fn found(text: &str) -> Vec<(&'static str, usize, usize)> {
-    let place = |f: &Finding| (f.code.slug(), f.line.unwrap_or(0), f.column.unwrap_or(0));
+    let place = |f: &DocumentFinding| (f.code.slug(), f.line.unwrap_or(0), f.column.unwrap_or(0));
     judged(text).findings.iter().map(place).collect()
 }
 
@@ -36,8 +36,8 @@ const GOOD: &str =
 #[test]
 fn a_request_that_the_schema_allows_is_trusted() {
     let found = judged(GOOD);
-    assert_eq!((found.state(), found.findings), (State::Trusted, vec![]));
-    assert_eq!(found.sha256, Some(Digest::of(GOOD.as_bytes())));
+    assert_eq!((found.state(), found.findings), (TrustState::Trusted, vec![]));
+    assert_eq!(found.sha256, Some(Digest::compute(GOOD.as_bytes())));
 }
 
 #[test]
@@ -49,16 +49,16 @@ fn what_the_schema_objects_to_stands_at_its_place() {
     assert_eq!(with("{\"n\": 1.5}", "{}, \"ü\": 1"), [(invalid, 3, 16)]);
     assert_eq!(with(",\n  \"input\": {\"n\": 1.5}", ""), [(invalid, 1, 1)]);
     let other = judged(&GOOD.replacen("1.0.0", "1.1.0", 1));
-    assert_eq!(other.state(), State::Untrusted);
+    assert_eq!(other.state(), TrustState::Untrusted);
     assert_eq!(other.findings[0].requirement.as_deref(), Some("PC-6"));
 }
 
 #[test]
 fn a_request_without_an_identifier_is_noted() {
     let found = judged(&GOOD.replacen(", \"request_id\": \"r\"", "", 1));
-    assert_eq!(found.state(), State::Trusted);
+    assert_eq!(found.state(), TrustState::Trusted);
     let codes: Vec<_> = found.findings.iter().map(|finding| (finding.code, finding.line)).collect();
-    assert_eq!(codes, [(Code::RequestIdMissing, Some(2))]);
+    assert_eq!(codes, [(ReasonCode::RequestIdMissing, Some(2))]);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn what_is_no_strict_json_is_refused_where_it_stops() {
     assert_eq!(found("\u{feff}{}"), [(invalid, 1, 1)]);
     assert_eq!(found("{\n\"a\": \"\\ud800\"}")[0].1, 2);
     assert_eq!(found("{\n\"a\": 1e400}")[0].1, 2);
-    assert_eq!(judge(b"{\"a\": \"\xff\"}", Some(&schema())).findings[0].code, Code::RequestSchemaInvalid);
+    assert_eq!(judge(b"{\"a\": \"\xff\"}", Some(&schema())).findings[0].code, ReasonCode::RequestSchemaInvalid);
 }
 
 #[test]
@@ -98,28 +98,28 @@ fn what_is_larger_than_what_is_judged_is_undecided() {
         [" ".repeat(crate::request::question::MAX_BYTES + 1), nested, format!("{{\"a\":[0{}]}}", ",0".repeat(9000))]
     {
         let found = judged(&text);
-        assert_eq!(found.state(), State::Indeterminate);
-        assert_eq!(found.findings[0].code, Code::RequestTooComplex);
+        assert_eq!(found.state(), TrustState::Indeterminate);
+        assert_eq!(found.findings[0].code, ReasonCode::RequestTooComplex);
         assert_eq!(found.sha256.is_some(), text.len() <= crate::request::question::MAX_BYTES, "no digest of a part");
     }
 }
 
 #[test]
 fn without_a_schema_the_json_alone_is_judged() {
-    assert_eq!(judge(b"{}", None).state(), State::Trusted);
-    assert_eq!(judge(b"{\"a\":1,\"a\":1}", None).state(), State::Untrusted);
+    assert_eq!(judge(b"{}", None).state(), TrustState::Trusted);
+    assert_eq!(judge(b"{\"a\":1,\"a\":1}", None).state(), TrustState::Untrusted);
 }
 
 #[test]
 fn a_template_passes_and_says_what_is_to_be_filled_in() {
-    let made = Template::of(&schema(), "fresh", jiff::Timestamp::UNIX_EPOCH);
+    let made = RequestTemplate::from_schema(&schema(), "fresh", jiff::Timestamp::UNIX_EPOCH);
     assert_eq!(made.request, json!({"x402": {"verb": "sum", "version": "1.0.0", "request_id": "fresh"}, "input": {}}));
     assert!(made.is_valid && made.blanks.is_empty());
 }
 
 #[test]
 fn a_template_follows_references_alternatives_and_conditions() {
-    let schema = bound(&json!({
+    let schema = sample_bound_schema(&json!({
         "$id": "https://schemas.example/request.json",
         "$defs": {"money": {"type": "object", "required": ["amount", "currency"], "properties": {
             "amount": {"type": "string", "pattern": "^(0|[1-9][0-9]*)$"}, "currency": {"type": "string", "minLength": 3}}}},
@@ -138,7 +138,7 @@ fn a_template_follows_references_alternatives_and_conditions() {
         "if": {"properties": {"kind": {"const": "order"}}},
         "then": {"required": ["note"]},
     }));
-    let made = Template::of(&schema, "fresh", jiff::Timestamp::UNIX_EPOCH);
+    let made = RequestTemplate::from_schema(&schema, "fresh", jiff::Timestamp::UNIX_EPOCH);
     let money = json!({"amount": "0", "currency": "<currency>"});
     let expected = json!({"request_id": "fresh", "kind": "order", "items": [money, money], "at": "1970-01-01T00:00:00Z",
         "step": 10, "strict": true, "note": "<no"});

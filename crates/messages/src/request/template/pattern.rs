@@ -7,7 +7,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 const MAX_BYTES: usize = 1024;
 
 /// A short text that matches `pattern`. `None` if the pattern cannot be parsed or its shortest match is too long.
-pub(super) fn shortest(pattern: &str) -> Option<String> {
+pub(super) fn shortest_match(pattern: &str) -> Option<String> {
     let hir = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok()?;
     let mut text = Vec::new();
     write(&hir, &mut text)?;
@@ -53,15 +53,15 @@ mod tests {
             ("^[A-Z0-9]{2,16}$", "00"),
             (r"^\d+\.\d+\.\d+$", "0.0.0"),
         ] {
-            assert_eq!(shortest(pattern).as_deref(), Some(text), "{pattern}");
+            assert_eq!(shortest_match(pattern).as_deref(), Some(text), "{pattern}");
         }
     }
 
     #[test]
     fn a_pattern_that_asks_for_too_much_gives_nothing() {
         for pattern in ["a{1000}{1000}", "(", "[^\\s\\S]"] {
-            assert_eq!(shortest(pattern), None, "{pattern}");
+            assert_eq!(shortest_match(pattern), None, "{pattern}");
         }
-        assert_eq!(shortest("(a{0}){1000000}").as_deref(), Some(""));
+        assert_eq!(shortest_match("(a{0}){1000000}").as_deref(), Some(""));
     }
 }

@@ -8,11 +8,11 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Reason, ReasonCode};
 use serde_json::{Value, json};
 
 use super::{Case, PAYEE, THIEF, URL, USDC, agent_at};
-use crate::terms::{Entry, Reply, Terms, Version};
+use crate::terms::{PaymentOption, PaymentTerms, SellerHttpReply, X402Version};
 
 /// The members whose bytes are changed in every denial, with their names in versions 1 and 2.
 const MEMBERS: [&str; 6] = ["amount", "maxAmountRequired", "payTo", "asset", "network", "maxTimeoutSeconds"];
@@ -29,7 +29,7 @@ fn denials() -> [(&'static str, Value, &'static str); 5] {
 }
 
 /// The terms of an honest seller with one member changed.
-fn demand(version: Version, member: &str, value: Value) -> Vec<u8> {
+fn demand(version: X402Version, member: &str, value: Value) -> Vec<u8> {
     let mut entry = json!({
         "scheme": "exact",
         "network": "eip155:84532",
@@ -40,7 +40,7 @@ fn demand(version: Version, member: &str, value: Value) -> Vec<u8> {
         "extra": {"name": "USDC", "version": "2"},
     });
     entry[member] = value;
-    if version == Version::V2 {
+    if version == X402Version::V2 {
         return json!({"x402Version": 2, "resource": {"url": URL}, "accepts": [entry]}).to_string().into_bytes();
     }
     let network = if entry["network"] == "eip155:84532" { "base-sepolia" } else { "base" };
@@ -59,16 +59,16 @@ fn places(text: &[u8]) -> Vec<Range<usize>> {
     MEMBERS.iter().filter_map(|member| place(member)).collect()
 }
 
-fn read(version: Version, text: &[u8]) -> Result<Terms, Box<Reason>> {
+fn read(version: X402Version, text: &[u8]) -> Result<PaymentTerms, Box<Reason>> {
     let (headers, body) = match version {
-        Version::V1 => (Vec::new(), text),
-        Version::V2 => (vec![("PAYMENT-REQUIRED".to_owned(), STANDARD.encode(text))], &b"{}"[..]),
+        X402Version::V1 => (Vec::new(), text),
+        X402Version::V2 => (vec![("PAYMENT-REQUIRED".to_owned(), STANDARD.encode(text))], &b"{}"[..]),
     };
-    Terms::of_reply(&Reply { status: 402, headers, body: body.to_vec() })
+    PaymentTerms::from_reply(&SellerHttpReply { status: 402, headers, body: body.to_vec() })
 }
 
 /// Whether the terms or their entry cannot be read, with the code.
-fn unread(terms: &Result<Terms, Reason>) -> Option<(&'static str, Code)> {
+fn unread(terms: &Result<PaymentTerms, Reason>) -> Option<(&'static str, ReasonCode)> {
     match terms {
         Ok(terms) => terms.entries[0].price.as_ref().err().map(|reason| ("entry", reason.code)),
         Err(reason) => Some(("terms", reason.code)),
@@ -77,10 +77,10 @@ fn unread(terms: &Result<Terms, Reason>) -> Option<(&'static str, Code)> {
 
 #[test]
 fn no_byte_of_what_an_entry_says_turns_a_denial_into_an_allowance() {
-    let by_payee = denials().into_iter().take(1).map(|denial| (Version::V1, denial));
+    let by_payee = denials().into_iter().take(1).map(|denial| (X402Version::V1, denial));
     thread::scope(|scope| {
         for (version, (member, value, code)) in
-            denials().map(|denial| (Version::V2, denial)).into_iter().chain(by_payee)
+            denials().map(|denial| (X402Version::V2, denial)).into_iter().chain(by_payee)
         {
             let honest = read(version, &demand(version, "scheme", json!("exact"))).expect("terms");
             assert!(!Case { terms: Ok(honest), ..Case::default() }.decide().abort);
@@ -98,12 +98,12 @@ fn no_byte_of_what_an_entry_says_turns_a_denial_into_an_allowance() {
 fn no_byte_of_terms_turns_a_denial_into_an_allowance() {
     let elsewhere = json!({"url": "https://thief.example/summarize/v1"});
     let mut of_another_host: Value =
-        serde_json::from_slice(&demand(Version::V2, "amount", json!("10000"))).expect("JSON");
+        serde_json::from_slice(&demand(X402Version::V2, "amount", json!("10000"))).expect("JSON");
     of_another_host["resource"] = elsewhere;
     let denials = [
-        (Version::V2, demand(Version::V2, "payTo", json!(THIEF)), "payee-mismatch"),
-        (Version::V1, demand(Version::V1, "payTo", json!(THIEF)), "payee-mismatch"),
-        (Version::V2, of_another_host.to_string().into_bytes(), "resource-mismatch"),
+        (X402Version::V2, demand(X402Version::V2, "payTo", json!(THIEF)), "payee-mismatch"),
+        (X402Version::V1, demand(X402Version::V1, "payTo", json!(THIEF)), "payee-mismatch"),
+        (X402Version::V2, of_another_host.to_string().into_bytes(), "resource-mismatch"),
     ];
     thread::scope(|scope| {
         for (version, text, code) in denials {
@@ -117,13 +117,13 @@ fn no_byte_of_terms_turns_a_denial_into_an_allowance() {
 
 /// Unreadable terms are decided once per code, since nothing else in them matters. Terms with the original price and
 /// resource are skipped.
-fn stays_denied(version: Version, mut text: Vec<u8>, code: &str, places: impl IntoIterator<Item = Range<usize>>) {
+fn stays_denied(version: X402Version, mut text: Vec<u8>, code: &str, places: impl IntoIterator<Item = Range<usize>>) {
     let mut case = Case { terms: Ok(read(version, &text).expect("terms")), ..Case::default() };
     let resolution = agent_at(case.state, case.tag);
     assert!(case.decide_on(&resolution).codes.iter().any(|found| found == code), "{code}");
     let original = case.terms.clone().expect("terms").entries.remove(0);
-    let is_original = |terms: &Result<Terms, Reason>| {
-        let same = |entry: &Entry| (&entry.price, &entry.resource) == (&original.price, &original.resource);
+    let is_original = |terms: &Result<PaymentTerms, Reason>| {
+        let same = |entry: &PaymentOption| (&entry.price, &entry.resource) == (&original.price, &original.resource);
         terms.as_ref().is_ok_and(|terms| terms.entries.iter().all(same))
     };
     let mut refused = HashSet::new();

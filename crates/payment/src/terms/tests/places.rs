@@ -36,8 +36,8 @@ fn result(places: &[(&str, &Value)]) -> Value {
     result
 }
 
-fn of_tool(result: &Value) -> Result<Terms, Box<Reason>> {
-    Terms::of_tool_result(&result.to_string())
+fn of_tool(result: &Value) -> Result<PaymentTerms, Box<Reason>> {
+    PaymentTerms::from_tool_result(&result.to_string())
 }
 
 /// The entry with every relevant member changed in turn, each with the member's name in its version.
@@ -63,10 +63,10 @@ fn other_entries(entry: &Value) -> Vec<(String, Value)> {
 fn terms_of_a_tools_result_are_read_in_every_place() {
     for document in [v2(json!([entry()])), v1(json!([entry_v1()]))] {
         for place in PLACES {
-            assert_eq!(of_tool(&result(&[(place, &document)])), Terms::of_value(&document), "{place}");
+            assert_eq!(of_tool(&result(&[(place, &document)])), PaymentTerms::from_value(&document), "{place}");
         }
         let everywhere = PLACES.map(|place| (place, &document));
-        assert_eq!(of_tool(&result(&everywhere)), Terms::of_value(&document));
+        assert_eq!(of_tool(&result(&everywhere)), PaymentTerms::from_value(&document));
     }
     for prose in ["{summarize} costs a cent", "{\"ok\": false}", "{"] {
         let mut own = result(&[("/structuredContent", &v2(json!([entry()])))]);
@@ -78,9 +78,9 @@ fn terms_of_a_tools_result_are_read_in_every_place() {
     let mut own = result(&[("/content/0/text", &document)]);
     own["structuredContent"] =
         json!({"ok": false, "accepts": ["x402"], "nested": {"accepts": [{"type": "image/png"}]}});
-    assert_eq!(of_tool(&own), Terms::of_value(&document));
+    assert_eq!(of_tool(&own), PaymentTerms::from_value(&document));
     let extension = json!({"resultType": "payment_required", "paymentRequired": document});
-    assert_eq!(of_tool(&extension), Terms::of_value(&document));
+    assert_eq!(of_tool(&extension), PaymentTerms::from_value(&document));
 }
 
 #[test]
@@ -93,18 +93,18 @@ fn each_place_that_differs_in_a_member_is_named() {
         for (member, changed) in other_entries(&entry()) {
             let other = v2(json!([changed]));
             let reason = of_tool(&result(&[(honest_place, &first), (other_place, &other)])).expect_err(&member);
-            assert_eq!(reason.code, Code::PaymentTermsAmbiguous, "{honest_place}, {other_place}: {member}");
+            assert_eq!(reason.code, ReasonCode::PaymentTermsAmbiguous, "{honest_place}, {other_place}: {member}");
             assert!(reason.place.expect("a place").contains("/accepts/0/"), "{honest_place}, {other_place}: {member}");
             assert!(reason.expected.is_some() && reason.observed.is_some(), "{member}");
         }
         for (member, changed) in other_entries(&entry_v1()) {
             let other = v1(json!([changed]));
             let refusal = refused(of_tool(&result(&[(honest_place, &first), (other_place, &other)])));
-            assert_eq!(refusal, (Code::PaymentTermsAmbiguous, format!("{other_place}/accepts/0/{member}")));
+            assert_eq!(refusal, (ReasonCode::PaymentTermsAmbiguous, format!("{other_place}/accepts/0/{member}")));
         }
         let agreed =
             of_tool(&result(&[(honest_place, &first), (other_place, &second)])).expect("the same in other words");
-        assert!(agreed.also_v1 && agreed.version == Version::V2);
+        assert!(agreed.also_v1 && agreed.version == X402Version::V2);
     }
 }
 
@@ -156,7 +156,7 @@ fn entry_that_only_one_place_holds_is_ambiguous() {
     ] {
         let over_mcp = of_tool(&result(&[("/structuredContent", &both), ("/content/0/text", &other)]));
         assert_eq!(over_mcp.is_ok(), is_read, "{other}: {over_mcp:?}");
-        let over_http = Terms::of_reply(&headed(&both, &other.to_string()));
+        let over_http = PaymentTerms::from_reply(&headed(&both, &other.to_string()));
         assert_eq!(over_http.is_ok(), is_read, "{other}: {over_http:?}");
     }
 }
@@ -165,7 +165,7 @@ fn entry_that_only_one_place_holds_is_ambiguous() {
 fn body_that_names_no_entry_is_no_contradiction() {
     let terms = v2(json!([entry()]));
     for body in [r#"{"accepts": ["x402"]}"#, r#"{"accepts": []}"#, r#"{"accepts": "exact"}"#, r#"{"accepts": null}"#] {
-        assert_eq!(Terms::of_reply(&headed(&terms, body)), Terms::of_value(&terms), "{body}");
+        assert_eq!(PaymentTerms::from_reply(&headed(&terms, body)), PaymentTerms::from_value(&terms), "{body}");
     }
 }
 
@@ -196,11 +196,11 @@ fn terms_in_an_unexpected_place_are_compared_and_never_judged() {
             assert_eq!(of_tool(&result).is_ok(), is_read, "{result}");
         }
         let nested = json!({"error": {"data": document}}).to_string();
-        assert_eq!(Terms::of_reply(&headed(&honest, &nested)).is_ok(), is_read);
+        assert_eq!(PaymentTerms::from_reply(&headed(&honest, &nested)).is_ok(), is_read);
         let nested = with(v1(json!([entry_v1()])), "/detail", document.clone());
-        assert_eq!(Terms::of_reply(&reply(&[], &nested.to_string())).is_ok(), is_read);
+        assert_eq!(PaymentTerms::from_reply(&reply(&[], &nested.to_string())).is_ok(), is_read);
         let nested = with(honest.clone(), "/detail", document.clone());
-        assert_eq!(Terms::of_json(&nested.to_string()).is_ok(), is_read);
+        assert_eq!(PaymentTerms::from_json(&nested.to_string()).is_ok(), is_read);
     }
 }
 
@@ -219,7 +219,7 @@ fn text_that_a_lenient_reader_may_take_for_terms_is_refused() {
         let mut result = result(&[("/structuredContent", &honest)]);
         result["content"][3]["text"] = text.clone().into();
         let (code, place) = refused(of_tool(&result));
-        assert_eq!(code, Code::PaymentTermsAmbiguous, "{text}");
+        assert_eq!(code, ReasonCode::PaymentTermsAmbiguous, "{text}");
         assert!(place.starts_with("/content/3/text"), "{place}");
         result["structuredContent"] = Value::Null;
         assert!(of_tool(&result).is_err() || text.contains("\\u0065"), "{text}");
@@ -234,13 +234,16 @@ fn places_of_a_result_are_bounded_in_number_and_size() {
         of_tool(&json!({"content": vec![text; count]}))
     };
     assert!(texts(MAX_PLACES).is_ok());
-    assert_eq!(texts(MAX_PLACES + 1).unwrap_err().code, Code::PaymentTermsAmbiguous);
+    assert_eq!(texts(MAX_PLACES + 1).unwrap_err().code, ReasonCode::PaymentTermsAmbiguous);
     let nested = |count| of_tool(&json!({"structuredContent": document, "more": vec![&document; count]}));
     assert!(nested(MAX_PLACES - 1).is_ok());
-    assert_eq!(nested(MAX_PLACES).unwrap_err().code, Code::PaymentTermsAmbiguous);
-    assert_eq!(nested(50).unwrap_err().code, Code::PaymentTermsAmbiguous);
+    assert_eq!(nested(MAX_PLACES).unwrap_err().code, ReasonCode::PaymentTermsAmbiguous);
+    assert_eq!(nested(50).unwrap_err().code, ReasonCode::PaymentTermsAmbiguous);
     let body = with(document.clone(), "/more", json!(vec![&document; MAX_PLACES]));
-    assert_eq!(Terms::of_reply(&headed(&document, &body.to_string())).unwrap_err().code, Code::PaymentTermsAmbiguous);
+    assert_eq!(
+        PaymentTerms::from_reply(&headed(&document, &body.to_string())).unwrap_err().code,
+        ReasonCode::PaymentTermsAmbiguous
+    );
     let long = json!({"structuredContent": document, "content": [{"text": "x".repeat(RESULT_LIMITS.bytes)}]});
     assert_eq!(refused(of_tool(&long)), malformed_at("toolResult"));
 }
@@ -254,13 +257,13 @@ fn terms_written_as_lists_are_ambiguous() {
     let in_object = json!({"x402Version": 1, "error": "", "accepts": [entry]});
     let in_list = json!([1, [entry], ""]);
     for document in [in_object, in_list] {
-        let over_http = Terms::of_reply(&headed(&honest, &document.to_string()));
-        assert_eq!(over_http.expect_err("over HTTP").code, Code::PaymentTermsAmbiguous, "{document}");
+        let over_http = PaymentTerms::from_reply(&headed(&honest, &document.to_string()));
+        assert_eq!(over_http.expect_err("over HTTP").code, ReasonCode::PaymentTermsAmbiguous, "{document}");
         let over_mcp = of_tool(&result(&[("/structuredContent", &honest), ("/content/0/text", &document)]));
-        assert_eq!(over_mcp.expect_err("over MCP").code, Code::PaymentTermsAmbiguous, "{document}");
+        assert_eq!(over_mcp.expect_err("over MCP").code, ReasonCode::PaymentTermsAmbiguous, "{document}");
     }
     for body in ["[]", r#"["x402"]"#, r#"[{"error": "pay"}]"#, "[1, 2]"] {
-        assert!(Terms::of_reply(&headed(&honest, body)).is_ok(), "{body}");
+        assert!(PaymentTerms::from_reply(&headed(&honest, body)).is_ok(), "{body}");
     }
 }
 
@@ -268,19 +271,20 @@ fn terms_written_as_lists_are_ambiguous() {
 fn null_stands_for_an_absent_member() {
     let document = v2(json!([entry()]));
     for place in ["/extensions", "/error", "/resource/mimeType", "/resource/description", "/accepts/0/extra"] {
-        let terms = Terms::of_value(&with(document.clone(), place, Value::Null)).expect(place);
+        let terms = PaymentTerms::from_value(&with(document.clone(), place, Value::Null)).expect(place);
         assert!(terms.entries[0].price.is_ok(), "{place}");
     }
     for member in ["name", "version", "assetTransferMethod"] {
-        let terms = Terms::of_value(&with(document.clone(), &format!("/accepts/0/extra/{member}"), Value::Null));
+        let terms =
+            PaymentTerms::from_value(&with(document.clone(), &format!("/accepts/0/extra/{member}"), Value::Null));
         assert!(terms.expect(member).entries[0].price.is_ok(), "{member}");
     }
     for info in [json!(null), json!({"info": null}), json!({"info": {"offers": null}})] {
-        let terms = Terms::of_value(&with(document.clone(), "/extensions", json!({"offer-receipt": info})));
+        let terms = PaymentTerms::from_value(&with(document.clone(), "/extensions", json!({"offer-receipt": info})));
         assert_eq!(terms.expect("readable").offers, Vec::<Value>::new());
     }
     for place in ["/x402Version", "/resource", "/resource/url", "/accepts"] {
-        assert_eq!(refused(Terms::of_value(&with(document.clone(), place, Value::Null))), malformed_at(place));
+        assert_eq!(refused(PaymentTerms::from_value(&with(document.clone(), place, Value::Null))), malformed_at(place));
     }
 }
 
@@ -295,17 +299,26 @@ fn challenge_of_another_protocol_beside_terms_is_ambiguous() {
         ("WWW-Authenticate", r#"Bearer realm="a""#, None),
     ] {
         let headers = [("payment-required", &*encoded(&document)), (name, value)];
-        let refusal = Terms::of_reply(&reply(&headers, "")).err().map(|reason| (reason.code, reason.place.unwrap()));
-        assert_eq!(refusal, place.map(|place| (Code::PaymentTermsAmbiguous, place.to_owned())), "{name}: {value}");
+        let refusal =
+            PaymentTerms::from_reply(&reply(&headers, "")).err().map(|reason| (reason.code, reason.place.unwrap()));
+        assert_eq!(
+            refusal,
+            place.map(|place| (ReasonCode::PaymentTermsAmbiguous, place.to_owned())),
+            "{name}: {value}"
+        );
     }
     let alone = reply(&[("WWW-Authenticate", challenge)], &v1(json!([entry_v1()])).to_string());
-    assert_eq!(refused(Terms::of_reply(&alone)).0, Code::PaymentTermsAmbiguous, "beside terms of version 1");
+    assert_eq!(
+        refused(PaymentTerms::from_reply(&alone)).0,
+        ReasonCode::PaymentTermsAmbiguous,
+        "beside terms of version 1"
+    );
     let mut over_mcp = result(&[("/structuredContent", &document)]);
     over_mcp["error"]["code"] = json!(-32042);
-    assert_eq!(refused(of_tool(&over_mcp)), (Code::PaymentTermsAmbiguous, "/error/code".to_owned()));
+    assert_eq!(refused(of_tool(&over_mcp)), (ReasonCode::PaymentTermsAmbiguous, "/error/code".to_owned()));
     let mut over_mcp = result(&[("/structuredContent", &document)]);
     over_mcp["_meta"]["org.paymentauth/payment-required"] = json!({"challenges": []});
-    assert_eq!(refused(of_tool(&over_mcp)).0, Code::PaymentTermsAmbiguous);
+    assert_eq!(refused(of_tool(&over_mcp)).0, ReasonCode::PaymentTermsAmbiguous);
 }
 
 #[test]
@@ -326,13 +339,13 @@ fn member_in_another_case_is_ambiguous_in_every_place() {
         (with(honest.clone(), "/X402VERSION", json!(1)), "/X402VERSION"),
         (with(honest.clone(), "/accepts/0/payto", THIEF.into()), "/accepts/0/payto"),
     ] {
-        let at = |name: &str| (Code::PaymentTermsAmbiguous, format!("{name}{place}"));
-        assert_eq!(refused(Terms::of_reply(&headed(&document, ""))), at(""));
-        assert_eq!(refused(Terms::of_reply(&headed(&honest, &document.to_string()))), at("body"));
-        assert_eq!(refused(Terms::of_reply(&reply(&[], &document.to_string()))), at(""));
+        let at = |name: &str| (ReasonCode::PaymentTermsAmbiguous, format!("{name}{place}"));
+        assert_eq!(refused(PaymentTerms::from_reply(&headed(&document, ""))), at(""));
+        assert_eq!(refused(PaymentTerms::from_reply(&headed(&honest, &document.to_string()))), at("body"));
+        assert_eq!(refused(PaymentTerms::from_reply(&reply(&[], &document.to_string()))), at(""));
         for name in ["/structuredContent", "/content/3/text"] {
             let beside = of_tool(&result(&[("/paymentRequired", &honest), (name, &document)]));
-            assert_eq!(beside.expect_err(name).code, Code::PaymentTermsAmbiguous, "{name}: {document}");
+            assert_eq!(beside.expect_err(name).code, ReasonCode::PaymentTermsAmbiguous, "{name}: {document}");
         }
     }
     for (place, name) in [
@@ -345,7 +358,7 @@ fn member_in_another_case_is_ambiguous_in_every_place() {
     ] {
         let mut beside = result(&[("/structuredContent", &honest)]);
         beside.pointer_mut(place).unwrap()[name] = honest.to_string().into();
-        assert_eq!(refused(of_tool(&beside)), (Code::PaymentTermsAmbiguous, place.to_owned()), "{name}");
+        assert_eq!(refused(of_tool(&beside)), (ReasonCode::PaymentTermsAmbiguous, place.to_owned()), "{name}");
     }
     let mut own = result(&[("/content/0/text", &honest)]);
     own["structuredContent"] = json!({"Accepts": ["x402"], "Amount": 1, "payto": "anybody"});
@@ -357,7 +370,7 @@ fn content_that_is_no_list_beside_terms_is_ambiguous() {
     let document = v2(json!([entry()]));
     for content in [json!("text"), json!({"text": document.to_string()}), json!(1)] {
         let refusal = refused(of_tool(&json!({"structuredContent": document, "content": content})));
-        assert_eq!(refusal, (Code::PaymentTermsAmbiguous, "/content".to_owned()));
+        assert_eq!(refusal, (ReasonCode::PaymentTermsAmbiguous, "/content".to_owned()));
     }
     for content in [json!(null), json!([])] {
         assert!(of_tool(&json!({"structuredContent": document, "content": content})).is_ok(), "{content}");
@@ -391,7 +404,7 @@ fn terms_within_other_texts_are_compared() {
     };
     let twice = json!(stolen.to_string()).to_string();
     for result in written(&stolen).into_iter().chain([twice]).flat_map(|text| hidden(&text)) {
-        assert_eq!(refused(of_tool(&result)).0, Code::PaymentTermsAmbiguous, "{result}");
+        assert_eq!(refused(of_tool(&result)).0, ReasonCode::PaymentTermsAmbiguous, "{result}");
     }
     // The first is no JSON text.
     for result in written(&honest).into_iter().skip(1).flat_map(|text| hidden(&text)) {
@@ -408,19 +421,19 @@ fn terms_within_other_texts_are_compared() {
 fn older_header_demands_the_same() {
     let (honest, stolen) = (v2(json!([entry()])), v2(json!([with(entry(), "/payTo", THIEF.into())])));
     let beside = |value: &str| {
-        Terms::of_reply(&reply(&[("x-payment-required", value), ("payment-required", &encoded(&honest))], ""))
+        PaymentTerms::from_reply(&reply(&[("x-payment-required", value), ("payment-required", &encoded(&honest))], ""))
     };
-    assert_eq!(beside(&encoded(&honest)), Terms::of_value(&honest));
-    assert_eq!(beside(""), Terms::of_value(&honest));
+    assert_eq!(beside(&encoded(&honest)), PaymentTerms::from_value(&honest));
+    assert_eq!(beside(""), PaymentTerms::from_value(&honest));
     for value in [encoded(&stolen), "e30".to_owned(), stolen.to_string()] {
-        assert_eq!(refused(beside(&value)).0, Code::PaymentTermsAmbiguous, "{value}");
+        assert_eq!(refused(beside(&value)).0, ReasonCode::PaymentTermsAmbiguous, "{value}");
     }
     let empty = encoded(&json!({}));
     let two =
         [("payment-required", &*encoded(&honest)), ("x-payment-required", &empty), ("x-payment-required", &empty)];
-    assert_eq!(refused(Terms::of_reply(&reply(&two, ""))).1, "X-PAYMENT-REQUIRED");
+    assert_eq!(refused(PaymentTerms::from_reply(&reply(&two, ""))).1, "X-PAYMENT-REQUIRED");
     let beside_v1 = reply(&[("X-PAYMENT-REQUIRED", &encoded(&stolen))], &v1(json!([entry_v1()])).to_string());
-    assert_eq!(refused(Terms::of_reply(&beside_v1)).0, Code::PaymentTermsAmbiguous);
+    assert_eq!(refused(PaymentTerms::from_reply(&beside_v1)).0, ReasonCode::PaymentTermsAmbiguous);
 }
 
 #[test]
@@ -428,7 +441,7 @@ fn compressed_body_is_not_passed_over() {
     let (honest, stolen) = (v2(json!([entry()])), v2(json!([with(entry(), "/payTo", THIEF.into())])));
     let coded = |coding: &str, body: &[u8]| {
         let reply = reply(&[("payment-required", &encoded(&honest)), ("content-encoding", coding)], "");
-        Terms::of_reply(&Reply { body: body.to_vec(), ..reply })
+        PaymentTerms::from_reply(&SellerHttpReply { body: body.to_vec(), ..reply })
     };
     let gzip = |text: &str| {
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
@@ -436,7 +449,7 @@ fn compressed_body_is_not_passed_over() {
         packed.finish().expect("memory")
     };
     for coding in ["gzip", "X-GZIP"] {
-        assert_eq!(coded(coding, &gzip(&honest.to_string())), Terms::of_value(&honest));
+        assert_eq!(coded(coding, &gzip(&honest.to_string())), PaymentTerms::from_value(&honest));
         assert_eq!(refused(coded(coding, &gzip(&stolen.to_string()))).1, "body/accepts/0/payTo");
         // A page for people.
         assert!(coded(coding, &gzip(&"<p>".repeat(MAX_TERMS_BYTES))).is_ok());
@@ -455,17 +468,17 @@ fn compressed_body_is_not_passed_over() {
         ("br", b"\x0b\x02\x80{}\x03"),
         ("zstd", b"(\xb5/\xfd"),
     ] {
-        assert_eq!(refused(coded(coding, body)), (Code::PaymentTermsAmbiguous, "body".to_owned()), "{coding}");
+        assert_eq!(refused(coded(coding, body)), (ReasonCode::PaymentTermsAmbiguous, "body".to_owned()), "{coding}");
     }
     assert!(coded("br", b"<p>decoded</p>").is_ok());
     // A client that decodes leaves the header as it came.
-    assert_eq!(coded("gzip", b"{\"error\": \"payment required\"}\r\n"), Terms::of_value(&honest));
-    assert_eq!(coded("br", b""), Terms::of_value(&honest));
+    assert_eq!(coded("gzip", b"{\"error\": \"payment required\"}\r\n"), PaymentTerms::from_value(&honest));
+    assert_eq!(coded("br", b""), PaymentTerms::from_value(&honest));
     for first in ["gzip", "identity"] {
         let lines =
             [("payment-required", &*encoded(&honest)), ("content-encoding", first), ("content-encoding", "gzip")];
-        let lines = Reply { body: gzip(&honest.to_string()), ..reply(&lines, "") };
-        assert_eq!(refused(Terms::of_reply(&lines)).1, "body");
+        let lines = SellerHttpReply { body: gzip(&honest.to_string()), ..reply(&lines, "") };
+        assert_eq!(refused(PaymentTerms::from_reply(&lines)).1, "body");
     }
 }
 
@@ -473,14 +486,14 @@ fn compressed_body_is_not_passed_over() {
 fn demand_of_another_protocol_is_refused_wherever_it_stands() {
     let terms = v2(json!([entry()]));
     let body = json!({"jsonrpc": "2.0", "error": {"code": -32042, "data": {"challenges": []}}});
-    assert_eq!(refused(Terms::of_reply(&headed(&terms, &body.to_string()))).1, "/error/code");
+    assert_eq!(refused(PaymentTerms::from_reply(&headed(&terms, &body.to_string()))).1, "/error/code");
     let lightning = with(entry(), "/extra/invoice", "lnbc1".into());
     let both = v2(json!([entry(), lightning]));
     let place = "/accepts/1/extra/invoice";
-    assert_eq!(refused(Terms::of_value(&both)).1, place);
-    assert_eq!(refused(Terms::of_reply(&headed(&both, ""))).1, place);
+    assert_eq!(refused(PaymentTerms::from_value(&both)).1, place);
+    assert_eq!(refused(PaymentTerms::from_reply(&headed(&both, ""))).1, place);
     assert_eq!(refused(of_tool(&result(&[("/structuredContent", &both)]))).1, format!("/structuredContent{place}"));
-    assert_eq!(refused(Terms::of_reply(&headed(&terms, &both.to_string()))).1, format!("body{place}"));
+    assert_eq!(refused(PaymentTerms::from_reply(&headed(&terms, &both.to_string()))).1, format!("body{place}"));
 }
 
 #[test]
@@ -494,6 +507,9 @@ fn one_network_has_a_name_in_each_version() {
     };
     let terms = v2(json!([entry(), of_solana(entry(), solana)]));
     let body = |network: &str| v1(json!([entry_v1(), of_solana(entry_v1(), network)])).to_string();
-    assert!(Terms::of_reply(&headed(&terms, &body("solana-devnet"))).is_ok());
-    assert_eq!(refused(Terms::of_reply(&headed(&terms, &body("solana")))).0, Code::PaymentTermsAmbiguous);
+    assert!(PaymentTerms::from_reply(&headed(&terms, &body("solana-devnet"))).is_ok());
+    assert_eq!(
+        refused(PaymentTerms::from_reply(&headed(&terms, &body("solana")))).0,
+        ReasonCode::PaymentTermsAmbiguous
+    );
 }

@@ -1,6 +1,6 @@
 //! Which head confirms a cached verdict, and for how long.
 
-use clresolve_core::reading::Holder;
+use clresolve_core::reading::NameHolder;
 
 use super::*;
 
@@ -13,24 +13,30 @@ fn read_up_to(newest: u64, at: Timestamp) -> Resolution {
 fn off_chain() -> Resolution {
     of_reading(START, |reading| {
         reading.newest = Some(7);
-        let Answer::Records(found) = &mut reading.answer else { panic!("it has records") };
+        let EnsAnswer::Records(found) = &mut reading.answer else { panic!("it has records") };
         found.offchain = true;
-        reading.latest = Some(Ok(Latest { answer: reading.answer.clone(), holder: reading.holder }));
+        reading.latest = Some(Ok(LatestNameState { answer: reading.answer.clone(), holder: reading.holder }));
     })
 }
 
-fn of_reading(at: Timestamp, change: impl FnOnce(&mut Reading)) -> Resolution {
-    let (agent, profiles, policy) = (sample::good(), Profiles::builtin(), Policy::default());
+fn of_reading(at: Timestamp, change: impl FnOnce(&mut NameReading)) -> Resolution {
+    let (agent, profiles, policy) = (sample::good_card(), ConformanceProfiles::builtin(), JudgementPolicy::default());
     let mut evidence = sample::evidence(&agent, &agent.to_string().into(), at);
     change(evidence.reading.as_mut().expect("it was read"));
     let profile = profiles.get(DEFAULT).expect("it is built in");
-    let reporter = Reporter { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
-    build::resolution(&reporter, &Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }, 0)
+    let reporter =
+        VerdictContext { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
+    build::build_resolution(
+        &reporter,
+        &ResolutionRun { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None },
+        0,
+    )
 }
 
 /// The block at this height, which endpoints reported as their newest then.
 fn head(number: u64, reported_at: Timestamp) -> ChainHead {
-    let block = Block { number, hash: [u8::try_from(number).expect("a small number"); 32].into(), timestamp: START };
+    let block =
+        ChainBlock { number, hash: [u8::try_from(number).expect("a small number"); 32].into(), timestamp: START };
     ChainHead { block, reported_at }
 }
 
@@ -38,16 +44,16 @@ fn head(number: u64, reported_at: Timestamp) -> ChainHead {
 async fn followed() -> (Arc<VerdictCache>, Resolution) {
     let cache = cache();
     cache.heads.follow();
-    cache.heads.note(head(7, START));
-    let run = |_| async { Finished { reads_chain: true, ..read_up_to(7, START).into() } };
+    cache.heads.record_head(head(7, START));
+    let run = |_| async { FinishedResolution { reads_chain: true, ..read_up_to(7, START).into() } };
     let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
-    assert_eq!(found.verdict().state, State::Trusted);
+    assert_eq!(found.verdict().state, TrustState::Trusted);
     (cache, found)
 }
 
 /// What the cache serves after this number of seconds.
 async fn served(cache: &VerdictCache, seconds: i64) -> Resolution {
-    cache.fresh(&key("a.eth"), START + seconds.seconds(), LIMITS).await.expect("it is fresh")
+    cache.fresh_resolution(&key("a.eth"), START + seconds.seconds(), LIMITS).await.expect("it is fresh")
 }
 
 #[tokio::test]
@@ -58,7 +64,7 @@ async fn a_run_stands_until_its_head_was_reported_too_long_ago() {
     let late = served(&cache, 16).await;
     assert_eq!(late.standing(), Err(Refusal::Unconfirmed));
     assert_eq!(GatePolicy::default().objection(&late, Some("summarize"), None), Some("unconfirmed"));
-    cache.heads.note(head(7, START + 16.seconds()));
+    cache.heads.record_head(head(7, START + 16.seconds()));
     let confirmed = served(&cache, 31).await;
     assert_eq!(confirmed.standing(), Ok(()), "endpoints reported the same head again");
     assert_eq!(GatePolicy::default().objection(&confirmed, Some("summarize"), None), None);
@@ -77,13 +83,13 @@ async fn only_a_run_of_this_process_that_read_the_head_stands_there() {
     ] {
         let cache = cache();
         cache.heads.follow();
-        cache.heads.note(head(7, START));
+        cache.heads.record_head(head(7, START));
         let noting = Arc::clone(&cache);
         let run = move |_| async move {
             if is_overtaken {
-                noting.heads.note(head(8, START));
+                noting.heads.record_head(head(8, START));
             }
-            Finished { reads_chain, ..read_up_to(newest, START).into() }
+            FinishedResolution { reads_chain, ..read_up_to(newest, START).into() }
         };
         let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
         assert_eq!(found.standing(), expected, "{newest} {reads_chain} {is_overtaken}");
@@ -96,12 +102,12 @@ async fn late_result_stands_at_the_head_that_it_was_compared_with() {
     for (compared_with_newest, expected) in [(true, Ok(())), (false, Err(Refusal::Unconfirmed))] {
         let cache = cache();
         cache.heads.follow();
-        cache.heads.note(head(7, START));
-        let before = cache.heads.newest().map(|seen| seen.id);
-        cache.heads.note(head(8, START));
-        let newest = cache.heads.newest().map(|seen| seen.id);
+        cache.heads.record_head(head(7, START));
+        let before = cache.heads.newest_head().map(|seen| seen.id);
+        cache.heads.record_head(head(8, START));
+        let newest = cache.heads.newest_head().map(|seen| seen.id);
         let confirmed_at = if compared_with_newest { newest } else { before };
-        let run = move |_| async move { Finished { confirmed_at, ..read_up_to(6, START).into() } };
+        let run = move |_| async move { FinishedResolution { confirmed_at, ..read_up_to(6, START).into() } };
         let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
         assert_eq!((found.standing(), served(&cache, 0).await.standing()), (expected, expected));
     }
@@ -111,7 +117,7 @@ async fn late_result_stands_at_the_head_that_it_was_compared_with() {
 #[tokio::test]
 async fn result_after_a_change_evicts_the_name_and_is_kept() {
     let cache = cache();
-    let run = |_| async { Finished { is_after_change: true, ..read_up_to(7, START).into() } };
+    let run = |_| async { FinishedResolution { is_after_change: true, ..read_up_to(7, START).into() } };
     cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
     assert_eq!(cache.evicted_at(&key("a.eth").name), Some(START));
     served(&cache, 0).await;
@@ -121,7 +127,7 @@ async fn result_after_a_change_evicts_the_name_and_is_kept() {
 async fn a_run_stands_once_where_no_head_is_followed() {
     for (reads_chain, expected) in [(true, Ok(())), (false, Err(Refusal::Unconfirmed))] {
         let cache = cache();
-        let run = move |_| async move { Finished { reads_chain, ..read_up_to(7, START).into() } };
+        let run = move |_| async move { FinishedResolution { reads_chain, ..read_up_to(7, START).into() } };
         let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
         assert_eq!(found.standing(), expected);
         assert_eq!(served(&cache, 0).await.standing(), Err(Refusal::Unconfirmed));
@@ -131,28 +137,32 @@ async fn a_run_stands_once_where_no_head_is_followed() {
 #[tokio::test]
 async fn an_equal_reading_confirms_and_a_different_one_contradicts() {
     let (cache, found) = followed().await;
-    let latest = found.at_newest().expect("it read the newest block").as_ref().clone();
-    let sold = AtHead::OnChain(Latest { holder: Holder::Nobody, ..latest.clone() });
-    let (same, key) = (AtHead::OnChain(latest), key("a.eth"));
-    let first = cache.heads.newest().map(|seen| seen.id);
-    cache.heads.note(head(8, START + 12.seconds()));
-    let second = cache.heads.newest().map(|seen| seen.id);
-    assert_eq!(cache.awaits(&key, START).await, Some(Some(Awaited::Reading)));
+    let latest = found.newest_state().expect("it read the newest block").as_ref().clone();
+    let sold = NameHeadState::OnChain(LatestNameState { holder: NameHolder::Nobody, ..latest.clone() });
+    let (same, key) = (NameHeadState::OnChain(latest), key("a.eth"));
+    let first = cache.heads.newest_head().map(|seen| seen.id);
+    cache.heads.record_head(head(8, START + 12.seconds()));
+    let second = cache.heads.newest_head().map(|seen| seen.id);
+    assert_eq!(cache.confirmation_need(&key, START).await, Some(Some(ConfirmationNeed::Reading)));
 
-    assert_eq!(cache.contradicted_at(&key, &same, second, 8).await, []);
-    assert_eq!(cache.awaits(&key, START).await, Some(None));
+    assert_eq!(cache.contradicted_pools(&key, &same, second, 8).await, []);
+    assert_eq!(cache.confirmation_need(&key, START).await, Some(None));
     let confirmed = served(&cache, 27).await;
     assert_eq!(confirmed.standing(), Ok(()));
-    assert_eq!(confirmed.verdict().freshness.confirmed, Some(Confirmed::Head(8)));
+    assert_eq!(confirmed.verdict().freshness.confirmed, Some(VerdictConfirmation::Head(8)));
     assert_eq!(confirmed.verdict().id, found.verdict().id, "the verdict is the same");
 
-    assert_eq!(cache.contradicted_at(&key, &sold, first, 7).await, [], "an older reading says nothing");
-    assert_eq!(cache.contradicted_at(&key, &same, first, 7).await, []);
-    assert_eq!(served(&cache, 27).await.verdict().freshness.confirmed, Some(Confirmed::Head(8)));
-    assert_eq!(cache.contradicted_at(&key, &sold, second, 8).await, [Pool::Trusted]);
+    assert_eq!(cache.contradicted_pools(&key, &sold, first, 7).await, [], "an older reading says nothing");
+    assert_eq!(cache.contradicted_pools(&key, &same, first, 7).await, []);
+    assert_eq!(served(&cache, 27).await.verdict().freshness.confirmed, Some(VerdictConfirmation::Head(8)));
+    assert_eq!(cache.contradicted_pools(&key, &sold, second, 8).await, [CachePool::Trusted]);
     cache.evict(&key.name, START + 13.seconds());
-    assert_eq!(cache.contradicted_at(&key, &sold, second, 8).await, [], "an evicted verdict is not contradicted again");
-    assert_eq!(cache.awaits(&key, START).await, None);
+    assert_eq!(
+        cache.contradicted_pools(&key, &sold, second, 8).await,
+        [],
+        "an evicted verdict is not contradicted again"
+    );
+    assert_eq!(cache.confirmation_need(&key, START).await, None);
 }
 
 /// The chain does not show whether a CCIP-Read gateway would return the same.
@@ -161,22 +171,22 @@ async fn an_off_chain_verdict_of_an_own_run_stands_for_75_seconds() {
     let evidence = |reads_chain| async move {
         let cache = cache();
         cache.heads.follow();
-        cache.heads.note(head(7, START));
-        let found = Finished { reads_chain, ..off_chain().into() };
-        cache.insert(key("a.eth"), &found, 0, cache.begin()).await.expect("it is kept");
+        cache.heads.record_head(head(7, START));
+        let found = FinishedResolution { reads_chain, ..off_chain().into() };
+        cache.insert(key("a.eth"), &found, 0, cache.resolution_start()).await.expect("it is kept");
         cache
     };
-    let limits = ConfirmationLimits { max_head_age: None, ..LIMITS };
+    let limits = HeadConfirmationLimits { max_head_age: None, ..LIMITS };
     let served = async |cache: &VerdictCache, seconds: i64| {
-        cache.fresh(&super::key("a.eth"), START + seconds.seconds(), limits).await.expect("it is fresh")
+        cache.fresh_resolution(&super::key("a.eth"), START + seconds.seconds(), limits).await.expect("it is fresh")
     };
     let (own, shared, key) = (evidence(true).await, evidence(false).await, key("a.eth"));
-    let awaits = async |seconds: i64| own.awaits(&key, START + seconds.seconds()).await;
-    assert_eq!((awaits(59).await, awaits(60).await), (Some(None), Some(Some(Awaited::Run))));
+    let awaits = async |seconds: i64| own.confirmation_need(&key, START + seconds.seconds()).await;
+    assert_eq!((awaits(59).await, awaits(60).await), (Some(None), Some(Some(ConfirmationNeed::Run))));
     assert_eq!(served(&own, 75).await.standing(), Ok(()));
     assert_eq!(served(&own, 76).await.standing(), Err(Refusal::Unconfirmed));
     assert_eq!(served(&shared, 0).await.standing(), Err(Refusal::Unconfirmed));
-    assert_eq!(shared.awaits(&key, START).await, Some(Some(Awaited::Run)));
+    assert_eq!(shared.confirmation_need(&key, START).await, Some(Some(ConfirmationNeed::Run)));
     assert!(shared.needs_run(&key, START).await && !own.needs_run(&key, START).await);
 }
 
@@ -185,15 +195,18 @@ async fn an_off_chain_verdict_of_an_own_run_stands_for_75_seconds() {
 async fn a_later_run_that_read_the_same_below_the_head_stands_there() {
     let (cache, _) = followed().await;
     let run_anew = async |found: Resolution| {
-        let run = move |_| async move { Finished { reads_chain: true, ..found.into() } };
+        let run = move |_| async move { FinishedResolution { reads_chain: true, ..found.into() } };
         cache.run_anew(key("a.eth"), LIMITS, run).await.standing()
     };
     assert_eq!(run_anew(read_up_to(6, START)).await, Ok(()));
     let sold = of_reading(START, |reading| {
         reading.newest = Some(6);
         let latest = reading.latest.as_mut().expect("it is compared").as_mut().expect("it was read");
-        let Answer::Records(found) = &mut latest.answer else { panic!("it has records") };
-        found.payment.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(Record::Text("other".to_owned())));
+        let EnsAnswer::Records(found) = &mut latest.answer else { panic!("it has records") };
+        found
+            .payment
+            .endpoints
+            .insert(EndpointRecordKey::Web, EndpointRecord::Read(TextRecord::Text("other".to_owned())));
     });
     assert_eq!(run_anew(sold).await, Err(Refusal::Unconfirmed));
 }
@@ -202,12 +215,12 @@ async fn a_later_run_that_read_the_same_below_the_head_stands_there() {
 async fn a_stalled_head_denies_off_chain_names_too() {
     let cache = cache();
     cache.heads.follow();
-    cache.heads.note(head(7, START));
-    let found = Finished { reads_chain: true, ..off_chain().into() };
-    cache.insert(key("a.eth"), &found, 0, cache.begin()).await.expect("it is kept");
-    let limits = ConfirmationLimits { max_head_age: Some(Duration::from_secs(60)), ..LIMITS };
+    cache.heads.record_head(head(7, START));
+    let found = FinishedResolution { reads_chain: true, ..off_chain().into() };
+    cache.insert(key("a.eth"), &found, 0, cache.resolution_start()).await.expect("it is kept");
+    let limits = HeadConfirmationLimits { max_head_age: Some(Duration::from_secs(60)), ..LIMITS };
     let standing = async |seconds: i64| {
-        let fresh = cache.fresh(&key("a.eth"), START + seconds.seconds(), limits).await;
+        let fresh = cache.fresh_resolution(&key("a.eth"), START + seconds.seconds(), limits).await;
         fresh.expect("it is fresh").standing()
     };
     assert_eq!((standing(60).await, standing(61).await), (Ok(()), Err(Refusal::HeadStalled)));
@@ -219,26 +232,28 @@ async fn a_stalled_head_denies_off_chain_names_too() {
 async fn an_untrusted_verdict_is_confirmed_while_its_name_is_hot() {
     let cache = cache();
     cache.heads.follow();
-    cache.heads.note(head(7, START));
+    cache.heads.record_head(head(7, START));
     let resolution = of_reading(START, |reading| {
         reading.newest = Some(7);
-        let Answer::Records(found) = &mut reading.answer else { panic!("it has records") };
+        let EnsAnswer::Records(found) = &mut reading.answer else { panic!("it has records") };
         found.records = std::iter::empty().collect();
     });
-    let run = |_| async { Finished { reads_chain: true, ..resolution.into() } };
+    let run = |_| async { FinishedResolution { reads_chain: true, ..resolution.into() } };
     let key = key("a.eth");
     let found = cache.get_or_run(key.clone(), START, LIMITS, run).await;
-    assert_eq!((found.verdict().state, found.standing()), (State::Untrusted, Ok(())));
+    assert_eq!((found.verdict().state, found.standing()), (TrustState::Untrusted, Ok(())));
 
-    cache.heads.note(head(8, START + 12.seconds()));
-    assert_eq!(cache.awaits(&key, START).await, None);
-    cache.hot_names.note("a.eth", START);
-    assert_eq!(cache.awaits(&key, START).await, Some(Some(Awaited::Reading)));
-    let at = cache.heads.newest().map(|seen| seen.id);
-    let same = AtHead::OnChain(found.at_newest().expect("it read the newest block").as_ref().clone());
-    assert_eq!(cache.contradicted_at(&key, &same, at, 8).await, []);
+    cache.heads.record_head(head(8, START + 12.seconds()));
+    assert_eq!(cache.confirmation_need(&key, START).await, None);
+    cache.hot_names.record_request("a.eth", START);
+    assert_eq!(cache.confirmation_need(&key, START).await, Some(Some(ConfirmationNeed::Reading)));
+    let at = cache.heads.newest_head().map(|seen| seen.id);
+    let same = NameHeadState::OnChain(found.newest_state().expect("it read the newest block").as_ref().clone());
+    assert_eq!(cache.contradicted_pools(&key, &same, at, 8).await, []);
     assert_eq!(served(&cache, 27).await.standing(), Ok(()));
-    let sold =
-        AtHead::OnChain(Latest { holder: Holder::Nobody, ..found.at_newest().expect("it read it").as_ref().clone() });
-    assert_eq!(cache.contradicted_at(&key, &sold, at, 8).await, [Pool::Untrusted]);
+    let sold = NameHeadState::OnChain(LatestNameState {
+        holder: NameHolder::Nobody,
+        ..found.newest_state().expect("it read it").as_ref().clone()
+    });
+    assert_eq!(cache.contradicted_pools(&key, &sold, at, 8).await, [CachePool::Untrusted]);
 }

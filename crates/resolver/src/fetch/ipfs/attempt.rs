@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_ipfs::car::CarFeed;
-use clresolve_ipfs::{ContentId, Progress, Walk, WalkError};
+use clresolve_ipfs::car::CarBlockFeed;
+use clresolve_ipfs::{CarFeedProgress, ContentId, DagWalk, DagWalkError};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
@@ -13,15 +13,15 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
-use super::gateway::{BAN, CROWDED_REST, GatewayFault};
-use super::hedge::{AT_ONCE, Next, Plan};
-use super::reorder_budget::{ReorderBudget, Reservation};
-use super::retrieval::{Retrieval, Want};
-use super::route::{Route, media_type};
-use super::score::{Scores, Turn};
-use crate::fetch::egress::{Departure, Reply, SHORT_BODY, deadline_in};
-use crate::fetch::whole_body;
-use crate::fetch::{Cause, FetchError};
+use super::gateway::{BAN, CROWDED_REST, IpfsGatewayFault};
+use super::hedge::{AT_ONCE, HedgeAction, HedgeSchedule};
+use super::reorder_budget::{CarReorderBudget, CarReorderReservation};
+use super::retrieval::{IpfsRetrieval, IpfsRetrievalRequest};
+use super::route::{IpfsGatewayClient, media_type};
+use super::score::{IpfsGatewayCandidate, IpfsGatewayScoreboard};
+use crate::fetch::egress::{EgressResponse, RequestSendTime, SHORT_BODY, deadline_in};
+use crate::fetch::read_success_body;
+use crate::fetch::{FetchError, SourceUnavailableError};
 use crate::telemetry;
 
 const ACCEPT_CAR: &str = "application/vnd.ipld.car;version=1;order=dfs;dups=n";
@@ -32,80 +32,80 @@ const ACCEPT_RAW: &str = "application/vnd.ipld.raw";
 const PAGE: &str = "text/html";
 
 /// One retrieval: a walk that all gateways feed.
-pub(super) struct Retrieving<'a> {
-    want: &'a Want<'a>,
-    routes: &'a [Route],
-    scores: &'a Scores,
-    reorder: &'a ReorderBudget,
+pub(super) struct GatewayRace<'a> {
+    want: &'a IpfsRetrievalRequest<'a>,
+    routes: &'a [IpfsGatewayClient],
+    scores: &'a IpfsGatewayScoreboard,
+    reorder: &'a CarReorderBudget,
     /// The start time, for the scores.
     now: Timestamp,
     began: Instant,
-    shared: Mutex<Shared>,
+    shared: Mutex<GatewayRaceState>,
 }
 
-struct Shared {
-    walk: Walk,
+struct GatewayRaceState {
+    walk: DagWalk,
     last_progress: Option<Instant>,
     requests: u32,
     /// Paired with each gateway's index in the configuration.
-    failures: Vec<(usize, GatewayFault)>,
+    failures: Vec<(usize, IpfsGatewayFault)>,
 }
 
-impl<'a> Retrieving<'a> {
+impl<'a> GatewayRace<'a> {
     /// Starts a retrieval from the blocks that are already known.
     pub(super) fn new(
-        want: &'a Want<'a>,
-        routes: &'a [Route],
-        scores: &'a Scores,
-        reorder: &'a ReorderBudget,
+        want: &'a IpfsRetrievalRequest<'a>,
+        routes: &'a [IpfsGatewayClient],
+        scores: &'a IpfsGatewayScoreboard,
+        reorder: &'a CarReorderBudget,
         now: Timestamp,
     ) -> Self {
-        let walk = Walk::new(want.cid, want.path, want.budget);
-        let mut shared = Shared { walk, last_progress: None, requests: 0, failures: Vec::new() };
-        shared.try_known(want.known);
+        let walk = DagWalk::new(want.cid, want.path, want.budget);
+        let mut shared = GatewayRaceState { walk, last_progress: None, requests: 0, failures: Vec::new() };
+        shared.supply_known_bytes(want.known);
         Self { want, routes, scores, reorder, now, began: Instant::now(), shared: Mutex::new(shared) }
     }
 
     /// The gateways to ask, in this order. The others are recorded as resting, unless the retrieval is already
     /// complete.
-    pub(super) fn turns(&self) -> Vec<Turn> {
-        let turns = self.scores.turns(self.now);
+    pub(super) fn gateway_candidates(&self) -> Vec<IpfsGatewayCandidate> {
+        let turns = self.scores.ranked_candidates(self.now);
         let mut shared = self.shared();
-        if shared.walk.wanted().is_some() {
+        if shared.walk.wanted_block().is_some() {
             let resting = (0..self.routes.len()).filter(|gateway| turns.iter().all(|turn| turn.gateway != *gateway));
-            shared.failures.extend(resting.map(|gateway| (gateway, GatewayFault::Resting)));
+            shared.failures.extend(resting.map(|gateway| (gateway, IpfsGatewayFault::Resting)));
         }
         turns
     }
 
     /// Asks gateways in order until the walk needs nothing more, all of them have failed, or `deadline` has passed.
     /// Requests that are then still running are dropped.
-    pub(super) async fn run(&self, turns: Vec<Turn>, deadline: Instant) {
-        let mut plan = Plan::new(turns, Instant::now(), deadline);
+    pub(super) async fn run(&self, turns: Vec<IpfsGatewayCandidate>, deadline: Instant) {
+        let mut plan = HedgeSchedule::new(turns, Instant::now(), deadline);
         let mut running = FuturesUnordered::new();
-        while self.wanted().is_some() {
+        while self.wanted_cid().is_some() {
             let last_progress = self.shared().last_progress;
-            match plan.next(Instant::now(), last_progress) {
-                Next::Ask { gateway, until } => running.push(self.ask(gateway, until)),
-                Next::End => return,
-                Next::Wait { until } => tokio::select! {
+            match plan.next_action(Instant::now(), last_progress) {
+                HedgeAction::Ask { gateway, until } => running.push(self.ask(gateway, until)),
+                HedgeAction::End => return,
+                HedgeAction::Wait { until } => tokio::select! {
                     biased;
-                    Some(()) = running.next() => plan.ended(),
+                    Some(()) = running.next() => plan.record_failure(),
                     () = sleep_until(until) => {}
                 },
             }
         }
     }
 
-    pub(super) fn finish(self) -> Retrieval {
+    pub(super) fn finish(self) -> IpfsRetrieval {
         let mut shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         shared.failures.sort_by_key(|(gateway, _)| *gateway);
         let label = |gateway: usize| self.routes[gateway].label.clone();
         let liars = shared.failures.iter().filter_map(|(gateway, fault)| match fault {
-            GatewayFault::WrongBlock(cid) => Some((label(*gateway), **cid)),
+            IpfsGatewayFault::WrongBlock(cid) => Some((label(*gateway), **cid)),
             _ => None,
         });
-        Retrieval {
+        IpfsRetrieval {
             liars: liars.collect(),
             blocks: shared.walk.take_blocks(),
             ended: shared.walk.finish(),
@@ -114,48 +114,51 @@ impl<'a> Retrieving<'a> {
         }
     }
 
-    fn wanted(&self) -> Option<ContentId> {
-        self.shared().walk.wanted().copied()
+    fn wanted_cid(&self) -> Option<ContentId> {
+        self.shared().walk.wanted_block().copied()
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, GatewayRaceState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a gateway's fault in this report and in its score.
-    fn blame(&self, gateway: usize, fault: GatewayFault) {
+    fn record_fault(&self, gateway: usize, fault: IpfsGatewayFault) {
         let label = &self.routes[gateway].label;
-        let now = later(self.now, self.began.elapsed());
+        let now = time_after(self.now, self.began.elapsed());
         match &fault {
-            GatewayFault::WrongBlock(cid) => {
-                self.scores.rest(gateway, if clresolve_core::mutant!("liars-stay") { now } else { later(now, BAN) });
-                telemetry::gateway_lied(label);
+            IpfsGatewayFault::WrongBlock(cid) => {
+                self.scores.pause_gateway(
+                    gateway,
+                    if clresolve_core::mutant!("liars-stay") { now } else { time_after(now, BAN) },
+                );
+                telemetry::count_gateway_lie(label);
                 tracing::warn!(gateway = label, %cid, "a gateway sent a wrong block");
             }
-            GatewayFault::Throttled { rest, .. } => self.scores.rest(gateway, later(now, *rest)),
-            GatewayFault::Fetch(FetchError::Unavailable(Cause::NoTurn)) => {
-                self.scores.rest(gateway, later(now, CROWDED_REST));
+            IpfsGatewayFault::Throttled { rest, .. } => self.scores.pause_gateway(gateway, time_after(now, *rest)),
+            IpfsGatewayFault::Fetch(FetchError::Unavailable(SourceUnavailableError::NoTurn)) => {
+                self.scores.pause_gateway(gateway, time_after(now, CROWDED_REST));
             }
             // Perhaps no gateway has the content, or this gateway is not allowed to serve it. Neither predicts its next
             // response.
-            GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410 | 451))) => {}
-            _ => self.scores.failed(gateway, now),
+            IpfsGatewayFault::Fetch(FetchError::Unavailable(SourceUnavailableError::Status(404 | 410 | 451))) => {}
+            _ => self.scores.record_failure(gateway, now),
         }
         self.shared().failures.push((gateway, fault));
     }
 
     /// Asks a gateway, which must finish by `deadline`.
     async fn ask(&self, gateway: usize, deadline: Instant) {
-        if let Err(fault) = Attempt::new(self, gateway).run(deadline).await {
-            self.blame(gateway, fault);
+        if let Err(fault) = GatewayAttempt::new(self, gateway).run(deadline).await {
+            self.record_fault(gateway, fault);
         }
     }
 }
 
-impl Shared {
+impl GatewayRaceState {
     /// Supplies known bytes as long as the walk wants a raw block that they match.
-    fn try_known(&mut self, known: &[Bytes]) {
-        while self.walk.wanted().is_some_and(ContentId::is_raw) {
+    fn supply_known_bytes(&mut self, known: &[Bytes]) {
+        while self.walk.wanted_block().is_some_and(ContentId::is_raw) {
             if !known.iter().cloned().any(|bytes| self.walk.supply(bytes).is_ok()) {
                 return;
             }
@@ -164,31 +167,31 @@ impl Shared {
 }
 
 /// The requests to one gateway in one retrieval.
-struct Attempt<'a> {
-    all: &'a Retrieving<'a>,
-    route: &'a Route,
-    feed: CarFeed,
+struct GatewayAttempt<'a> {
+    all: &'a GatewayRace<'a>,
+    route: &'a IpfsGatewayClient,
+    feed: CarBlockFeed,
     /// Memory for blocks of the CAR that arrive before the walk needs them, reserved when the CAR starts.
-    ahead: Option<Reservation<'a>>,
+    ahead: Option<CarReorderReservation<'a>>,
     watch: FirstBlockTimer<'a>,
 }
 
-impl<'a> Attempt<'a> {
-    fn new(all: &'a Retrieving<'a>, gateway: usize) -> Self {
+impl<'a> GatewayAttempt<'a> {
+    fn new(all: &'a GatewayRace<'a>, gateway: usize) -> Self {
         Self {
             all,
             route: &all.routes[gateway],
-            feed: CarFeed::new(&all.want.budget, 0),
+            feed: CarBlockFeed::new(&all.want.budget, 0),
             ahead: None,
             watch: FirstBlockTimer::new(all.scores, gateway),
         }
     }
 
-    async fn run(mut self, deadline: Instant) -> Result<(), GatewayFault> {
+    async fn run(mut self, deadline: Instant) -> Result<(), IpfsGatewayFault> {
         let halfway = deadline_in(time_left(deadline) / 2);
-        let mut ended = self.car(halfway).await;
+        let mut ended = self.request_car(halfway).await;
         if ended.is_ok() {
-            ended = self.blocks(deadline).await;
+            ended = self.request_blocks(deadline).await;
         }
         self.watch.stop();
         ended
@@ -196,25 +199,28 @@ impl<'a> Attempt<'a> {
 
     /// Requests path and file in one CAR. A response that is not a CAR, lacks blocks or is late is no fault, because
     /// the blocks can be requested separately.
-    async fn car(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
+    async fn request_car(&mut self, deadline: Instant) -> Result<(), IpfsGatewayFault> {
         let url = self.route.car_url(self.all.want);
         match self.send(&url, ACCEPT_CAR, deadline).await {
             Ok(reply) if reply.status() == 200 => self.read_car(reply).await,
-            Ok(_) | Err(GatewayFault::Fetch(FetchError::Unavailable(Cause::Timeout | Cause::NoTurn))) => Ok(()),
+            Ok(_)
+            | Err(IpfsGatewayFault::Fetch(FetchError::Unavailable(
+                SourceUnavailableError::Timeout | SourceUnavailableError::NoTurn,
+            ))) => Ok(()),
             Err(fault) => Err(fault),
         }
     }
 
     /// Reads a CAR until the walk is complete or the CAR is of no further use. Only a wrong block is an error.
-    async fn read_car(&mut self, reply: Reply) -> Result<(), GatewayFault> {
+    async fn read_car(&mut self, reply: EgressResponse) -> Result<(), IpfsGatewayFault> {
         let budget = &self.all.want.budget;
         let Ok(mut body) = reply.into_body(budget.dag_bytes) else { return Ok(()) };
-        let ahead = self.ahead.insert(self.all.reorder.take(budget.dag_bytes / (AT_ONCE + 1)));
-        self.feed = CarFeed::new(budget, ahead.bytes());
+        let ahead = self.ahead.insert(self.all.reorder.reserve(budget.dag_bytes / (AT_ONCE + 1)));
+        self.feed = CarBlockFeed::new(budget, ahead.bytes());
         let mut reservation = None;
         while let Ok(Some(chunk)) = body.next().await {
             self.feed.read(chunk);
-            match self.take_read().await {
+            match self.feed_walk_from_car().await {
                 Ok(Some(_)) if self.feed.unread() <= SHORT_BODY => reservation = None,
                 Ok(Some(_)) if reservation.is_some() => {}
                 Ok(Some(_)) => {
@@ -223,7 +229,7 @@ impl<'a> Attempt<'a> {
                     reservation = Some(block);
                 }
                 Ok(None) => break,
-                Err(WalkError::HashMismatch { cid }) => return Err(GatewayFault::WrongBlock(cid)),
+                Err(DagWalkError::HashMismatch { cid }) => return Err(IpfsGatewayFault::WrongBlock(cid)),
                 Err(_) => break,
             }
         }
@@ -231,65 +237,75 @@ impl<'a> Attempt<'a> {
     }
 
     /// Requests the missing blocks one by one. Each request ends with a supplied block, from this gateway or another,
-    /// or is the last. [`Budget::blocks`](clresolve_ipfs::Budget::blocks) therefore limits their number.
-    async fn blocks(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
+    /// or is the last. [`DagWalkBudget::blocks`](clresolve_ipfs::DagWalkBudget::blocks) therefore limits their number.
+    async fn request_blocks(&mut self, deadline: Instant) -> Result<(), IpfsGatewayFault> {
         let mut bytes_left = self.all.want.budget.dag_bytes;
-        while let Some(cid) = self.wanted().await? {
+        while let Some(cid) = self.next_wanted_cid().await? {
             let reply = self.send(&self.route.block_url(&cid), ACCEPT_RAW, deadline).await?;
             let is_page = media_type(&reply) == Some(PAGE);
-            let block = whole_body(reply, self.all.want.budget.block_size.min(bytes_left), &self.route.bodies).await?;
+            let block =
+                read_success_body(reply, self.all.want.budget.block_size.min(bytes_left), &self.route.bodies).await?;
             bytes_left -= block.len();
             let is_page = is_page && looks_like_a_page(&block);
-            if !self.take(&cid, block) {
-                return Err(if is_page { Cause::Malformed.into() } else { GatewayFault::WrongBlock(Box::new(cid)) });
+            if !self.supply_block(&cid, block) {
+                return Err(if is_page {
+                    SourceUnavailableError::Malformed.into()
+                } else {
+                    IpfsGatewayFault::WrongBlock(Box::new(cid))
+                });
             }
         }
         Ok(())
     }
 
     /// Sends a request and counts it. A request that got no permit was never sent and is not counted.
-    async fn send(&mut self, url: &Url, accept: &'static str, deadline: Instant) -> Result<Reply, GatewayFault> {
+    async fn send(
+        &mut self,
+        url: &Url,
+        accept: &'static str,
+        deadline: Instant,
+    ) -> Result<EgressResponse, IpfsGatewayFault> {
         self.all.shared().requests += 1;
-        let sent = self.route.send(url, accept, self.watch.next_request(), deadline).await;
-        if matches!(sent, Err(GatewayFault::Fetch(FetchError::Unavailable(Cause::NoTurn)))) {
+        let sent = self.route.send(url, accept, self.watch.next_departure(), deadline).await;
+        if matches!(sent, Err(IpfsGatewayFault::Fetch(FetchError::Unavailable(SourceUnavailableError::NoTurn)))) {
             self.all.shared().requests -= 1;
         }
         sent
     }
 
     /// The next wanted block, after the walk has used the blocks of this gateway's CAR.
-    async fn wanted(&mut self) -> Result<Option<ContentId>, GatewayFault> {
-        match self.take_read().await {
-            Err(WalkError::HashMismatch { cid }) => Err(GatewayFault::WrongBlock(cid)),
-            _ => Ok(self.all.wanted()),
+    async fn next_wanted_cid(&mut self) -> Result<Option<ContentId>, IpfsGatewayFault> {
+        match self.feed_walk_from_car().await {
+            Err(DagWalkError::HashMismatch { cid }) => Err(IpfsGatewayFault::WrongBlock(cid)),
+            _ => Ok(self.all.wanted_cid()),
         }
     }
 
     /// Feeds the bytes read of the CAR to the walk and returns the block that is wanted next. The task yields after
     /// each block: hashing a large one takes milliseconds, during which this worker's other connections wait.
-    async fn take_read(&mut self) -> Result<Option<ContentId>, WalkError> {
-        while self.advance(CarFeed::step)? == Progress::Moved {
+    async fn feed_walk_from_car(&mut self) -> Result<Option<ContentId>, DagWalkError> {
+        while self.advance_walk(CarBlockFeed::supply_wanted_block)? == CarFeedProgress::Moved {
             yield_now().await;
         }
-        Ok(self.all.wanted())
+        Ok(self.all.wanted_cid())
     }
 
     /// Supplies the block requested as `cid`. Returns false if the bytes do not match the CID. Another gateway may
     /// already have supplied it.
-    fn take(&mut self, cid: &ContentId, block: Bytes) -> bool {
-        self.advance(|_, walk| match walk.wanted() {
+    fn supply_block(&mut self, cid: &ContentId, block: Bytes) -> bool {
+        self.advance_walk(|_, walk| match walk.wanted_block() {
             Some(wanted) if wanted == cid => walk.supply(block).is_ok(),
             _ => cid.verify(&block),
         })
     }
 
     /// Applies `change` to the walk. If the walk made progress, records the time and supplies known bytes.
-    fn advance<T>(&mut self, change: impl FnOnce(&mut CarFeed, &mut Walk) -> T) -> T {
+    fn advance_walk<T>(&mut self, change: impl FnOnce(&mut CarBlockFeed, &mut DagWalk) -> T) -> T {
         let mut shared = self.all.shared();
-        let before = shared.walk.blocks();
+        let before = shared.walk.block_count();
         let done = change(&mut self.feed, &mut shared.walk);
-        if shared.walk.blocks() > before {
-            shared.try_known(self.all.want.known);
+        if shared.walk.block_count() > before {
+            shared.supply_known_bytes(self.all.want.known);
             shared.last_progress = Some(Instant::now());
             self.watch.stop_at_first_block();
         }
@@ -299,23 +315,23 @@ impl<'a> Attempt<'a> {
 
 /// Measures the time until a gateway's first proven block. It pauses while a request waits for a permit.
 struct FirstBlockTimer<'a> {
-    scores: &'a Scores,
+    scores: &'a IpfsGatewayScoreboard,
     gateway: usize,
     /// Time used by the requests before the current one.
     took: Duration,
-    latest: Departure,
+    latest: RequestSendTime,
     runs: bool,
 }
 
 impl<'a> FirstBlockTimer<'a> {
-    fn new(scores: &'a Scores, gateway: usize) -> Self {
-        Self { scores, gateway, took: Duration::ZERO, latest: Departure::default(), runs: true }
+    fn new(scores: &'a IpfsGatewayScoreboard, gateway: usize) -> Self {
+        Self { scores, gateway, took: Duration::ZERO, latest: RequestSendTime::default(), runs: true }
     }
 
     /// Where the next request records when it is sent.
-    fn next_request(&mut self) -> Departure {
+    fn next_departure(&mut self) -> RequestSendTime {
         self.took = self.elapsed();
-        self.latest = Departure::default();
+        self.latest = RequestSendTime::default();
         self.latest.clone()
     }
 
@@ -325,7 +341,7 @@ impl<'a> FirstBlockTimer<'a> {
 
     fn stop_at_first_block(&mut self) {
         if self.runs {
-            self.scores.began(self.gateway, self.elapsed());
+            self.scores.record_first_block(self.gateway, self.elapsed());
             self.stop();
         }
     }
@@ -339,12 +355,12 @@ impl Drop for FirstBlockTimer<'_> {
     /// If the timer is still running, the gateway was abandoned for another one.
     fn drop(&mut self) {
         if self.runs {
-            self.scores.outrun(self.gateway, self.elapsed());
+            self.scores.record_outrun(self.gateway, self.elapsed());
         }
     }
 }
 
-fn later(now: Timestamp, by: Duration) -> Timestamp {
+fn time_after(now: Timestamp, by: Duration) -> Timestamp {
     now.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
@@ -362,17 +378,17 @@ fn looks_like_a_page(bytes: &[u8]) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use clresolve_ipfs::build::{Layout, car, tree};
-    use clresolve_ipfs::{Budget, ContentPath};
+    use clresolve_ipfs::build::{DagLayout, build_tree, write_car};
+    use clresolve_ipfs::{ContentPath, DagWalkBudget};
     use futures_util::poll;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
     use tokio::task::JoinSet;
 
-    use super::super::gateway::Gateway;
-    use super::super::score::{Hedging, LEAST};
+    use super::super::gateway::IpfsGateway;
+    use super::super::score::{HedgeDelay, LEAST};
     use super::*;
-    use crate::fetch::egress::{Call, Egress, EgressConfig};
+    use crate::fetch::egress::{Egress, EgressConfig, EgressRequest};
 
     /// For operations that must succeed: the timeout is never reached.
     const AMPLE: Duration = Duration::from_secs(60);
@@ -386,7 +402,7 @@ mod tests {
     const UNANSWERED: &str = "unanswered";
 
     /// A gateway that has the card, but only as a block.
-    async fn gateway() -> Gateway {
+    async fn gateway() -> IpfsGateway {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         tokio::spawn(async move {
@@ -395,7 +411,7 @@ mod tests {
             }
         });
         let url = format!("http://{address}/").parse().expect("a URL");
-        Gateway { label: "first".to_owned(), url, own: false }
+        IpfsGateway { label: "first".to_owned(), url, own: false }
     }
 
     async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
@@ -414,13 +430,13 @@ mod tests {
     }
 
     /// Opens the maximum number of concurrent requests to the gateway. They stay open until the set is dropped.
-    async fn crowd(egress: &Egress, gateway: &Gateway) -> JoinSet<()> {
-        let client = egress.operator(&gateway.url).expect("a client");
+    async fn crowd(egress: &Egress, gateway: &IpfsGateway) -> JoinSet<()> {
+        let client = egress.single_origin_client(&gateway.url).expect("a client");
         let url = gateway.url.join(UNANSWERED).expect("a URL");
         let mut crowd = JoinSet::new();
         loop {
-            let (departure, client, url) = (Departure::default(), client.clone(), url.clone());
-            let call = Call::get("*/*").in_turn(departure.clone());
+            let (departure, client, url) = (RequestSendTime::default(), client.clone(), url.clone());
+            let call = EgressRequest::get("*/*").with_pacing(departure.clone());
             crowd.spawn(async move {
                 let _ = client.send(&url, call, deadline_in(AMPLE)).await;
             });
@@ -436,21 +452,23 @@ mod tests {
     #[tokio::test]
     async fn each_block_of_a_car_ends_the_poll() {
         let file = Bytes::from_iter(0..=u8::MAX);
-        let (cid, blocks) =
-            tree(&BTreeMap::from([("card.json".to_owned(), file.clone())]), Layout { chunk: 100, ..Layout::default() });
-        let (path, budget) = (ContentPath::literal("card.json").expect("a path"), Budget::card());
-        let want = Want { cid, path: &path, known: &[], budget, total: AMPLE };
+        let (cid, blocks) = build_tree(
+            &BTreeMap::from([("card.json".to_owned(), file.clone())]),
+            DagLayout { chunk: 100, ..DagLayout::default() },
+        );
+        let (path, budget) = (ContentPath::parse_literal("card.json").expect("a path"), DagWalkBudget::for_card());
+        let want = IpfsRetrievalRequest { cid, path: &path, known: &[], budget, total: AMPLE };
         let egress = Egress::new(EgressConfig::default()).expect("an egress");
-        let routes = [Route::new(&egress, gateway().await).expect("a route")];
-        let (scores, reorder) = (Scores::new(1, Hedging::Learnt), ReorderBudget::new());
-        let retrieving = Retrieving::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
-        let mut attempt = Attempt::new(&retrieving, 0);
-        attempt.feed = CarFeed::new(&budget, budget.dag_bytes);
-        attempt.feed.read(Bytes::from(car(&cid, &blocks)));
-        let mut taken = Box::pin(attempt.take_read());
+        let routes = [IpfsGatewayClient::new(&egress, gateway().await).expect("a route")];
+        let (scores, reorder) = (IpfsGatewayScoreboard::new(1, HedgeDelay::Learnt), CarReorderBudget::new());
+        let retrieving = GatewayRace::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
+        let mut attempt = GatewayAttempt::new(&retrieving, 0);
+        attempt.feed = CarBlockFeed::new(&budget, budget.dag_bytes);
+        attempt.feed.read(Bytes::from(write_car(&cid, &blocks)));
+        let mut taken = Box::pin(attempt.feed_walk_from_car());
         for count in 1..=blocks.len() {
             assert!(poll!(&mut taken).is_pending());
-            assert_eq!(retrieving.shared().walk.blocks(), count);
+            assert_eq!(retrieving.shared().walk.block_count(), count);
         }
         assert_eq!(taken.await, Ok(None));
         drop(attempt);
@@ -463,26 +481,27 @@ mod tests {
         let egress = Egress::new(EgressConfig { is_paced: true, ..EgressConfig::default() }).expect("an egress");
         let gateway = gateway().await;
         let crowd = crowd(&egress, &gateway).await;
-        let path = ContentPath::literal("").expect("a path");
-        let cid = ContentId::raw_of(CARD);
-        let want = Want { cid, path: &path, known: &[], budget: Budget::card(), total: AMPLE };
-        let routes = [Route::new(&egress, gateway).expect("a route")];
-        let (scores, reorder) = (Scores::new(1, Hedging::Learnt), ReorderBudget::new());
-        let patience = || scores.turns(Timestamp::UNIX_EPOCH)[0].patience;
-        let (unknown, all) = (patience(), reorder.take(usize::MAX).bytes());
+        let path = ContentPath::parse_literal("").expect("a path");
+        let cid = ContentId::from_raw_block(CARD);
+        let want =
+            IpfsRetrievalRequest { cid, path: &path, known: &[], budget: DagWalkBudget::for_card(), total: AMPLE };
+        let routes = [IpfsGatewayClient::new(&egress, gateway).expect("a route")];
+        let (scores, reorder) = (IpfsGatewayScoreboard::new(1, HedgeDelay::Learnt), CarReorderBudget::new());
+        let patience = || scores.ranked_candidates(Timestamp::UNIX_EPOCH)[0].patience;
+        let (unknown, all) = (patience(), reorder.reserve(usize::MAX).bytes());
         assert!(unknown < QUEUED);
 
-        let outrun = Retrieving::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
+        let outrun = GatewayRace::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
         let asked = tokio::time::timeout(QUEUED, outrun.ask(0, deadline_in(AMPLE)));
         let looked = async {
             tokio::time::sleep(QUEUED / 2).await;
-            reorder.take(usize::MAX).bytes()
+            reorder.reserve(usize::MAX).bytes()
         };
         let (asked, free) = tokio::join!(asked, looked);
         assert!(asked.is_err(), "it waits for its turn");
         assert_eq!((patience(), free), (unknown, all));
 
-        let served = Retrieving::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
+        let served = GatewayRace::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
         let began = Instant::now();
         tokio::join!(served.ask(0, deadline_in(AMPLE)), async {
             tokio::time::sleep(QUEUED).await;
@@ -495,19 +514,21 @@ mod tests {
 
     #[tokio::test]
     async fn refused_content_does_not_count_against_a_gateway() {
-        let path = ContentPath::literal("").expect("a path");
-        let cid = ContentId::raw_of(CARD);
-        let want = Want { cid, path: &path, known: &[], budget: Budget::card(), total: AMPLE };
+        let path = ContentPath::parse_literal("").expect("a path");
+        let cid = ContentId::from_raw_block(CARD);
+        let want =
+            IpfsRetrievalRequest { cid, path: &path, known: &[], budget: DagWalkBudget::for_card(), total: AMPLE };
         let egress = Egress::new(EgressConfig::default()).expect("an egress");
-        let routes = [gateway().await, gateway().await].map(|one| Route::new(&egress, one).expect("a route"));
-        let (scores, reorder) = (Scores::new(2, Hedging::Learnt), ReorderBudget::new());
-        let retrieving = Retrieving::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
-        let first = || scores.turns(Timestamp::UNIX_EPOCH)[0].gateway;
+        let routes =
+            [gateway().await, gateway().await].map(|one| IpfsGatewayClient::new(&egress, one).expect("a route"));
+        let (scores, reorder) = (IpfsGatewayScoreboard::new(2, HedgeDelay::Learnt), CarReorderBudget::new());
+        let retrieving = GatewayRace::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
+        let first = || scores.ranked_candidates(Timestamp::UNIX_EPOCH)[0].gateway;
         for status in [404, 410, 451] {
-            retrieving.blame(0, Cause::Status(status).into());
+            retrieving.record_fault(0, SourceUnavailableError::Status(status).into());
             assert_eq!(first(), 0, "{status}");
         }
-        retrieving.blame(0, Cause::Status(500).into());
+        retrieving.record_fault(0, SourceUnavailableError::Status(500).into());
         assert_eq!(first(), 1);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clresolve_ipfs::ContentId;
 use url::{Host, Url};
 
-use crate::fetch::{Cause, EgressViolation, FetchError};
+use crate::fetch::{EgressViolation, FetchError, SourceUnavailableError};
 
 /// How long a gateway that sent a wrong block is banned: long enough that it cannot slow down a daemon, short enough
 /// that a repaired one returns within the hour.
@@ -27,7 +27,7 @@ pub(super) const CROWDED_REST: Duration = Duration::from_secs(2);
 
 /// A trustless gateway.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Gateway {
+pub struct IpfsGateway {
     /// Its name in reports and logs. Never a URL that contains a key.
     pub label: String,
     /// The URL that `ipfs/CID` is appended to.
@@ -37,7 +37,7 @@ pub struct Gateway {
     pub own: bool,
 }
 
-impl Gateway {
+impl IpfsGateway {
     pub(super) fn is_own(&self) -> bool {
         let loopback = match self.url.host() {
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -49,16 +49,16 @@ impl Gateway {
     }
 }
 
-impl fmt::Debug for Gateway {
+impl fmt::Debug for IpfsGateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway").field("label", &self.label).field("own", &self.own).finish_non_exhaustive()
+        f.debug_struct("IpfsGateway").field("label", &self.label).field("own", &self.own).finish_non_exhaustive()
     }
 }
 
 /// An unusable gateway.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("gateway {label}: {why}")]
-pub struct GatewayError {
+pub struct IpfsGatewayError {
     /// The gateway's label.
     pub label: String,
     /// Why its URL is unusable.
@@ -68,7 +68,7 @@ pub struct GatewayError {
 /// Why a gateway did not complete a walk.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum GatewayFault {
+pub enum IpfsGatewayFault {
     /// No usable response.
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -88,8 +88,8 @@ pub enum GatewayFault {
     WrongBlock(Box<ContentId>),
 }
 
-impl From<Cause> for GatewayFault {
-    fn from(cause: Cause) -> Self {
+impl From<SourceUnavailableError> for IpfsGatewayFault {
+    fn from(cause: SourceUnavailableError) -> Self {
         Self::Fetch(cause.into())
     }
 }

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::score::Turn;
+use super::score::IpfsGatewayCandidate;
 
 /// Number of gateways asked concurrently. It is rare that two fail together, and rarer that three do. Each costs
 /// memory.
 pub(super) const AT_ONCE: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum HedgeAction {
     /// Ask a gateway, which must finish by `until`.
     Ask {
         gateway: usize,
@@ -31,8 +31,8 @@ pub(super) enum Next {
 /// The next gateway starts when none has made progress for the patience of the latest one. It starts earlier if later
 /// gateways would otherwise have no time left: the first [`AT_ONCE`] may use all the time, and any further ones share
 /// it.
-pub(super) struct Plan {
-    turns: VecDeque<Turn>,
+pub(super) struct HedgeSchedule {
+    turns: VecDeque<IpfsGatewayCandidate>,
     deadline: Instant,
     running: usize,
     /// When the latest gateway was asked.
@@ -41,34 +41,34 @@ pub(super) struct Plan {
     patience: Duration,
 }
 
-impl Plan {
-    pub(super) fn new(turns: Vec<Turn>, now: Instant, deadline: Instant) -> Self {
+impl HedgeSchedule {
+    pub(super) fn new(turns: Vec<IpfsGatewayCandidate>, now: Instant, deadline: Instant) -> Self {
         Self { turns: turns.into(), deadline, running: 0, asked: now, patience: Duration::ZERO }
     }
 
-    pub(super) fn next(&mut self, now: Instant, last_progress: Option<Instant>) -> Next {
+    pub(super) fn next_action(&mut self, now: Instant, last_progress: Option<Instant>) -> HedgeAction {
         let may_ask = self.running < if clresolve_core::mutant!("one-gateway-at-a-time") { 1 } else { AT_ONCE }
             && now < self.deadline;
         let due = last_progress.map_or(self.asked, |progress| progress.max(self.asked)) + self.patience;
         match self.turns.front().copied() {
             Some(turn) if may_ask && due <= now => self.ask(turn, now),
-            Some(_) if may_ask => Next::Wait { until: due },
-            _ if self.running > 0 && now < self.deadline + GRACE => Next::Wait { until: self.deadline + GRACE },
-            _ => Next::End,
+            Some(_) if may_ask => HedgeAction::Wait { until: due },
+            _ if self.running > 0 && now < self.deadline + GRACE => HedgeAction::Wait { until: self.deadline + GRACE },
+            _ => HedgeAction::End,
         }
     }
 
-    fn ask(&mut self, turn: Turn, now: Instant) -> Next {
+    fn ask(&mut self, turn: IpfsGatewayCandidate, now: Instant) -> HedgeAction {
         let (left, waiting) = (self.deadline - now, self.turns.len());
         self.turns.pop_front();
         self.running += 1;
         self.asked = now;
-        self.patience = turn.patience.min(share(left, waiting, 1));
-        Next::Ask { gateway: turn.gateway, until: now + share(left, waiting, AT_ONCE) }
+        self.patience = turn.patience.min(time_share(left, waiting, 1));
+        HedgeAction::Ask { gateway: turn.gateway, until: now + time_share(left, waiting, AT_ONCE) }
     }
 
     /// Registers that a gateway failed, so that the next one starts immediately.
-    pub(super) fn ended(&mut self) {
+    pub(super) fn record_failure(&mut self) {
         self.running -= 1;
         self.patience = Duration::ZERO;
     }
@@ -78,7 +78,7 @@ impl Plan {
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The share of the time `left` for the first of `waiting` gateways, if `at_once` are asked concurrently.
-fn share(left: Duration, waiting: usize, at_once: usize) -> Duration {
+fn time_share(left: Duration, waiting: usize, at_once: usize) -> Duration {
     left / u32::try_from(waiting.div_ceil(at_once)).unwrap_or(u32::MAX).max(1)
 }
 
@@ -109,15 +109,15 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         let ms = |instant: Instant| u64::try_from((instant - start).as_millis()).unwrap();
         let patience = Duration::from_millis(100);
-        let turns = (0..does.len()).map(|gateway| Turn { gateway, patience }).collect();
-        let mut plan = Plan::new(turns, start, at(9000));
+        let turns = (0..does.len()).map(|gateway| IpfsGatewayCandidate { gateway, patience }).collect();
+        let mut plan = HedgeSchedule::new(turns, start, at(9000));
         let (mut now, mut progress, mut seen) = (0, None, Seen::default());
         // When each running gateway acts next, what it does, and its deadline.
         let mut running: Vec<(u64, Does, u64)> = Vec::new();
         loop {
-            let until = match plan.next(at(now), progress) {
-                Next::End => return seen,
-                Next::Ask { gateway, until } => {
+            let until = match plan.next_action(at(now), progress) {
+                HedgeAction::End => return seen,
+                HedgeAction::Ask { gateway, until } => {
                     let until = ms(until);
                     seen.asked.push((gateway, now, until - now));
                     let after = match does[gateway] {
@@ -128,7 +128,7 @@ mod tests {
                     assert!(running.len() <= AT_ONCE);
                     continue;
                 }
-                Next::Wait { until } => ms(until),
+                HedgeAction::Wait { until } => ms(until),
             };
             let first = (0..running.len()).min_by_key(|index| running[*index].0);
             let Some(index) = first.filter(|index| running[*index].0 <= until) else {
@@ -148,7 +148,7 @@ mod tests {
                 Does::Fail(_) | Does::Stall => {}
             }
             running.remove(index);
-            plan.ended();
+            plan.record_failure();
         }
     }
 
@@ -199,10 +199,10 @@ mod tests {
     #[test]
     fn without_hedging_each_has_an_equal_share_before_the_next() {
         let start = Instant::now();
-        let turns = (0..3).map(|gateway| Turn { gateway, patience: Duration::MAX }).collect();
-        let mut plan = Plan::new(turns, start, start + Duration::from_secs(9));
+        let turns = (0..3).map(|gateway| IpfsGatewayCandidate { gateway, patience: Duration::MAX }).collect();
+        let mut plan = HedgeSchedule::new(turns, start, start + Duration::from_secs(9));
         let until = start + Duration::from_secs(9);
-        assert_eq!(plan.next(start, None), Next::Ask { gateway: 0, until });
-        assert_eq!(plan.next(start, None), Next::Wait { until: start + Duration::from_secs(3) });
+        assert_eq!(plan.next_action(start, None), HedgeAction::Ask { gateway: 0, until });
+        assert_eq!(plan.next_action(start, None), HedgeAction::Wait { until: start + Duration::from_secs(3) });
     }
 }

@@ -8,35 +8,38 @@ const REORDER_BYTES: usize = 8 << 20;
 
 /// The remaining bytes of the budget.
 #[derive(Debug)]
-pub(super) struct ReorderBudget(AtomicUsize);
+pub(super) struct CarReorderBudget(AtomicUsize);
 
-impl ReorderBudget {
+impl CarReorderBudget {
     pub(super) const fn new() -> Self {
         Self(AtomicUsize::new(REORDER_BYTES))
     }
 
     /// Reserves as much of the budget as is free, but at most `most`. Dropping the reservation frees it.
-    pub(super) fn take(&self, most: usize) -> Reservation<'_> {
+    pub(super) fn reserve(&self, most: usize) -> CarReorderReservation<'_> {
         let left = |free: usize| Some(free.saturating_sub(most));
         let free = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).unwrap_or_default();
-        Reservation { budget: self, bytes: if clresolve_core::mutant!("endless-room") { most } else { free.min(most) } }
+        CarReorderReservation {
+            budget: self,
+            bytes: if clresolve_core::mutant!("endless-room") { most } else { free.min(most) },
+        }
     }
 }
 
 /// A reserved part of the budget.
 #[derive(Debug)]
-pub(super) struct Reservation<'r> {
-    budget: &'r ReorderBudget,
+pub(super) struct CarReorderReservation<'r> {
+    budget: &'r CarReorderBudget,
     bytes: usize,
 }
 
-impl Reservation<'_> {
+impl CarReorderReservation<'_> {
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for CarReorderReservation<'_> {
     fn drop(&mut self) {
         self.budget.0.fetch_add(self.bytes, Ordering::Relaxed);
     }
@@ -48,13 +51,13 @@ mod tests {
 
     #[test]
     fn all_retrievals_share_one_budget() {
-        let budget = ReorderBudget::new();
+        let budget = CarReorderBudget::new();
         let most = REORDER_BYTES / 2 + 1;
-        let (first, second) = (budget.take(most), budget.take(most));
-        assert_eq!((first.bytes(), second.bytes(), budget.take(1).bytes()), (most, REORDER_BYTES - most, 0));
+        let (first, second) = (budget.reserve(most), budget.reserve(most));
+        assert_eq!((first.bytes(), second.bytes(), budget.reserve(1).bytes()), (most, REORDER_BYTES - most, 0));
         drop(first);
-        assert_eq!(budget.take(usize::MAX).bytes(), most);
+        assert_eq!(budget.reserve(usize::MAX).bytes(), most);
         drop(second);
-        assert_eq!(budget.take(usize::MAX).bytes(), REORDER_BYTES);
+        assert_eq!(budget.reserve(usize::MAX).bytes(), REORDER_BYTES);
     }
 }

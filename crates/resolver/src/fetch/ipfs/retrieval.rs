@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_ipfs::{Budget, ContentId, ContentPath, Proven, WalkError, WalkedBlocks};
+use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget, DagWalkError, VerifiedBlocks, VerifiedFile};
 
-use super::gateway::GatewayFault;
+use super::gateway::IpfsGatewayFault;
 
 /// What to retrieve, and within which limits.
 #[derive(Clone, Copy, Debug)]
-pub struct Want<'a> {
+pub struct IpfsRetrievalRequest<'a> {
     /// The root CID.
     pub cid: ContentId,
     /// The path from the root to the file.
@@ -17,23 +17,23 @@ pub struct Want<'a> {
     /// Bytes from another source (the card that `https` served). They are tried for each raw block that the walk wants.
     pub known: &'a [Bytes],
     /// Limits of the walk.
-    pub budget: Budget,
+    pub budget: DagWalkBudget,
     /// Time limit over all gateways.
     pub total: Duration,
 }
 
-/// The result of a [`Want`].
+/// The result of a [`IpfsRetrievalRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retrieval {
+pub struct IpfsRetrieval {
     /// How the walk ended.
-    pub ended: Result<Proven, WalkError>,
+    pub ended: Result<VerifiedFile, DagWalkError>,
     /// Gateways (labels) that sent a wrong block before the walk was complete, each with the requested block.
     pub liars: Vec<(String, ContentId)>,
     /// Gateways (labels) that failed or were not asked, in the order of the configuration. Gateways that sent a wrong
     /// block are included. Those that were only slower than the winner are not.
-    pub failures: Vec<(String, GatewayFault)>,
+    pub failures: Vec<(String, IpfsGatewayFault)>,
     /// Number of requests, including any that the guard refused.
     pub requests: u32,
     /// The blocks that were proven along the path.
-    pub blocks: WalkedBlocks,
+    pub blocks: VerifiedBlocks,
 }

@@ -1,4 +1,4 @@
-//! [`Route`]: a gateway, the egress client for it, and the URLs to request.
+//! [`IpfsGatewayClient`]: a gateway, the egress client for it, and the URLs to request.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use clresolve_egress::header;
 use clresolve_ipfs::ContentId;
 use url::Url;
 
-use super::gateway::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_REST};
-use super::retrieval::Want;
+use super::gateway::{DEFAULT_REST, IpfsGateway, IpfsGatewayError, IpfsGatewayFault, MAX_REST, MIN_REST};
+use super::retrieval::IpfsRetrievalRequest;
 use crate::fetch::EgressViolation;
-use crate::fetch::OperatorClient;
-use crate::fetch::egress::{BodyBudget, Call, Departure, Egress, ForeignUrl, Reply};
-use crate::telemetry::{self, RequestOutcome as Counted, Upstream};
+use crate::fetch::SingleOriginClient;
+use crate::fetch::egress::{BodyBudget, Egress, EgressRequest, EgressResponse, RequestSendTime, UntrustedUrl};
+use crate::telemetry::{self, RequestOutcome as Counted, UpstreamKind};
 
 /// A gateway and the egress client for it.
 #[derive(Debug)]
-pub(super) struct Route {
+pub(super) struct IpfsGatewayClient {
     pub(super) label: String,
     base: Url,
-    door: Door,
+    door: IpfsGatewayEgress,
     /// A budget for large blocks and large CAR sections.
     pub(super) bodies: BodyBudget,
 }
@@ -28,27 +28,27 @@ pub(super) struct Route {
 const BODY_BYTES: u32 = 2 << 20;
 
 #[derive(Debug)]
-enum Door {
+enum IpfsGatewayEgress {
     Foreign(Egress),
-    Operator(OperatorClient),
+    Operator(SingleOriginClient),
 }
 
-impl Route {
-    pub(super) fn new(egress: &Egress, gateway: Gateway) -> Result<Self, GatewayError> {
+impl IpfsGatewayClient {
+    pub(super) fn new(egress: &Egress, gateway: IpfsGateway) -> Result<Self, IpfsGatewayError> {
         let door = if gateway.is_own() {
-            egress.operator(&gateway.url).map(Door::Operator)
+            egress.single_origin_client(&gateway.url).map(IpfsGatewayEgress::Operator)
         } else if gateway.url.scheme() == "https" {
-            Ok(Door::Foreign(egress.clone()))
+            Ok(IpfsGatewayEgress::Foreign(egress.clone()))
         } else {
             Err(EgressViolation::Scheme)
         };
         match door {
             Ok(door) => Ok(Self { label: gateway.label, base: gateway.url, door, bodies: BodyBudget::new(BODY_BYTES) }),
-            Err(why) => Err(GatewayError { label: gateway.label, why }),
+            Err(why) => Err(IpfsGatewayError { label: gateway.label, why }),
         }
     }
 
-    pub(super) fn car_url(&self, want: &Want<'_>) -> Url {
+    pub(super) fn car_url(&self, want: &IpfsRetrievalRequest<'_>) -> Url {
         let path = if want.path.is_empty() { String::new() } else { format!("/{}", want.path) };
         self.url(&format!("ipfs/{}{path}", want.cid), &[("format", "car"), ("dag-scope", "entity")])
     }
@@ -69,22 +69,24 @@ impl Route {
         &self,
         url: &Url,
         accept: &'static str,
-        departure: Departure,
+        departure: RequestSendTime,
         deadline: tokio::time::Instant,
-    ) -> Result<Reply, GatewayFault> {
-        let call = Call::get(accept).in_turn(departure);
+    ) -> Result<EgressResponse, IpfsGatewayFault> {
+        let call = EgressRequest::get(accept).with_pacing(departure);
         let reply = match &self.door {
-            Door::Foreign(egress) => egress.foreign(&ForeignUrl::made(url.clone()), call, deadline).await,
-            Door::Operator(client) => client.send(url, call, deadline).await,
+            IpfsGatewayEgress::Foreign(egress) => {
+                egress.send_untrusted(&UntrustedUrl::from_built_url(url.clone()), call, deadline).await
+            }
+            IpfsGatewayEgress::Operator(client) => client.send(url, call, deadline).await,
         };
         let outcome = reply.as_ref().map_or_else(Into::into, |reply| Counted::of_status(reply.status()));
-        telemetry::upstream(Upstream::Gateway, &self.label, outcome);
+        telemetry::count_request(UpstreamKind::Gateway, &self.label, outcome);
         let reply = reply?;
         match reply.status() {
             status @ (429 | 503) => {
                 let most = if clresolve_core::mutant!("rests-without-end") { Duration::MAX } else { MAX_REST };
                 let rest = reply.retry_after().unwrap_or(DEFAULT_REST).clamp(MIN_REST, most);
-                Err(GatewayFault::Throttled { status, rest })
+                Err(IpfsGatewayFault::Throttled { status, rest })
             }
             _ => Ok(reply),
         }
@@ -92,6 +94,6 @@ impl Route {
 }
 
 /// The media type in the response's `Content-Type`, without parameters.
-pub(super) fn media_type(reply: &Reply) -> Option<&str> {
+pub(super) fn media_type(reply: &EgressResponse) -> Option<&str> {
     reply.header(header::CONTENT_TYPE)?.split(';').next().map(str::trim)
 }

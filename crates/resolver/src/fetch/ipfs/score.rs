@@ -11,7 +11,7 @@ use super::gateway::BAN;
 
 /// When the next gateway is asked in parallel with one that makes no progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hedging {
+pub enum HedgeDelay {
     /// After the 90th percentile of the gateway's recent response times. The fastest and most reliable gateways come
     /// first.
     #[default]
@@ -21,7 +21,7 @@ pub enum Hedging {
     After(Duration),
 }
 
-impl fmt::Display for Hedging {
+impl fmt::Display for HedgeDelay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Learnt => f.write_str("learnt"),
@@ -32,7 +32,7 @@ impl fmt::Display for Hedging {
 
 /// A gateway that may be asked, identified by its index in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct IpfsGatewayCandidate {
     pub(super) gateway: usize,
     /// How long to wait for it before another gateway is asked too.
     pub(super) patience: Duration,
@@ -65,13 +65,13 @@ const MOST_AHEAD: Duration = Duration::from_secs(2 * BAN.as_secs());
 
 /// What one process remembers about its gateways. Time is an argument.
 #[derive(Debug)]
-pub(super) struct Scores {
-    hedging: Hedging,
-    records: Mutex<Vec<Record>>,
+pub(super) struct IpfsGatewayScoreboard {
+    hedging: HedgeDelay,
+    records: Mutex<Vec<IpfsGatewayScore>>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Record {
+struct IpfsGatewayScore {
     rests_until: Option<Timestamp>,
     /// Times from the request to the first proven block, newest last, at most [`REMEMBERED`].
     waits: VecDeque<Duration>,
@@ -79,42 +79,42 @@ struct Record {
     failed_at: Option<Timestamp>,
 }
 
-impl Scores {
-    pub(super) fn new(gateways: usize, hedging: Hedging) -> Self {
-        Self { hedging, records: Mutex::new(vec![Record::default(); gateways]) }
+impl IpfsGatewayScoreboard {
+    pub(super) fn new(gateways: usize, hedging: HedgeDelay) -> Self {
+        Self { hedging, records: Mutex::new(vec![IpfsGatewayScore::default(); gateways]) }
     }
 
     /// The gateways that may be asked at `now`, best first. Equal ones are in the order of the configuration.
-    pub(super) fn turns(&self, now: Timestamp) -> Vec<Turn> {
+    pub(super) fn ranked_candidates(&self, now: Timestamp) -> Vec<IpfsGatewayCandidate> {
         let records = self.lock();
-        let mut able: Vec<_> = records.iter().enumerate().filter(|(_, record)| !record.rests(now)).collect();
-        if self.hedging == Hedging::Learnt {
+        let mut able: Vec<_> = records.iter().enumerate().filter(|(_, record)| !record.is_resting(now)).collect();
+        if self.hedging == HedgeDelay::Learnt {
             able.sort_by_key(|(_, record)| record.cost(now));
         }
-        let patience = |record: &Record| match self.hedging {
-            Hedging::Learnt => record.patience(),
-            Hedging::After(time) => time,
+        let patience = |record: &IpfsGatewayScore| match self.hedging {
+            HedgeDelay::Learnt => record.patience(),
+            HedgeDelay::After(time) => time,
         };
-        able.into_iter().map(|(gateway, record)| Turn { gateway, patience: patience(record) }).collect()
+        able.into_iter().map(|(gateway, record)| IpfsGatewayCandidate { gateway, patience: patience(record) }).collect()
     }
 
     /// Records that a gateway supplied its first proven block after `wait`.
-    pub(super) fn began(&self, gateway: usize, wait: Duration) {
-        self.with(gateway, |record| record.remember(wait));
+    pub(super) fn record_first_block(&self, gateway: usize, wait: Duration) {
+        self.update_score(gateway, |record| record.remember(wait));
     }
 
     /// Records that a gateway had supplied nothing after `wait`, when another one finished. This is a lower bound for
     /// its response time.
-    pub(super) fn outrun(&self, gateway: usize, wait: Duration) {
-        self.with(gateway, |record| {
+    pub(super) fn record_outrun(&self, gateway: usize, wait: Duration) {
+        self.update_score(gateway, |record| {
             if wait >= record.patience() {
                 record.remember(wait);
             }
         });
     }
 
-    pub(super) fn failed(&self, gateway: usize, now: Timestamp) {
-        self.with(gateway, |record| {
+    pub(super) fn record_failure(&self, gateway: usize, now: Timestamp) {
+        self.update_score(gateway, |record| {
             record.failures = (record.failures_at(now) + 1.0).min(MOST_FAILURES);
             record.failed_at = Some(now);
         });
@@ -122,7 +122,7 @@ impl Scores {
 
     /// How long after `now` the first gateway may be asked again, among those that rested within the last `past`. Rests
     /// longer than `most` are ignored.
-    pub(super) fn shortest_rest(&self, now: Timestamp, past: Duration, most: Duration) -> Option<Duration> {
+    pub(super) fn shortest_pause(&self, now: Timestamp, past: Duration, most: Duration) -> Option<Duration> {
         let records = self.lock();
         let ends = records
             .iter()
@@ -131,23 +131,23 @@ impl Scores {
         ends.map(|until| since(now, until)).filter(|rest| *rest <= most).min()
     }
 
-    pub(super) fn rest(&self, gateway: usize, until: Timestamp) {
-        self.with(gateway, |record| record.rests_until = record.rests_until.max(Some(until)));
+    pub(super) fn pause_gateway(&self, gateway: usize, until: Timestamp) {
+        self.update_score(gateway, |record| record.rests_until = record.rests_until.max(Some(until)));
     }
 
-    fn with(&self, gateway: usize, change: impl FnOnce(&mut Record)) {
+    fn update_score(&self, gateway: usize, change: impl FnOnce(&mut IpfsGatewayScore)) {
         if let Some(record) = self.lock().get_mut(gateway) {
             change(record);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Record>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<IpfsGatewayScore>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Record {
-    fn rests(&self, now: Timestamp) -> bool {
+impl IpfsGatewayScore {
+    fn is_resting(&self, now: Timestamp) -> bool {
         self.rests_until.is_some_and(|until| now < until && since(now, until) <= MOST_AHEAD)
     }
 
@@ -191,28 +191,28 @@ mod tests {
         Duration::from_millis(time)
     }
 
-    fn order(scores: &Scores, now: Timestamp) -> Vec<usize> {
-        scores.turns(now).iter().map(|turn| turn.gateway).collect()
+    fn order(scores: &IpfsGatewayScoreboard, now: Timestamp) -> Vec<usize> {
+        scores.ranked_candidates(now).iter().map(|turn| turn.gateway).collect()
     }
 
-    fn patience(scores: &Scores) -> Duration {
-        scores.turns(Timestamp::UNIX_EPOCH)[0].patience
+    fn patience(scores: &IpfsGatewayScoreboard) -> Duration {
+        scores.ranked_candidates(Timestamp::UNIX_EPOCH)[0].patience
     }
 
     #[test]
     fn the_shortest_rest_is_that_of_a_gateway_that_is_back_soon() {
-        let scores = Scores::new(3, Hedging::Learnt);
+        let scores = IpfsGatewayScoreboard::new(3, HedgeDelay::Learnt);
         let (now, most) = (Timestamp::UNIX_EPOCH, ms(300_000));
-        assert_eq!(scores.shortest_rest(now, Duration::ZERO, most), None);
-        scores.rest(0, now + BAN);
-        assert_eq!(scores.shortest_rest(now, Duration::ZERO, most), None, "a liar is not waited for");
-        scores.rest(1, now + ms(20_000));
-        scores.rest(2, now + ms(10_000));
-        assert_eq!(scores.shortest_rest(now, Duration::ZERO, most), Some(ms(10_000)));
-        assert_eq!(scores.shortest_rest(now + ms(15_000), Duration::ZERO, most), Some(ms(5_000)));
-        assert_eq!(scores.shortest_rest(now + ms(20_000), Duration::ZERO, most), None);
+        assert_eq!(scores.shortest_pause(now, Duration::ZERO, most), None);
+        scores.pause_gateway(0, now + BAN);
+        assert_eq!(scores.shortest_pause(now, Duration::ZERO, most), None, "a liar is not waited for");
+        scores.pause_gateway(1, now + ms(20_000));
+        scores.pause_gateway(2, now + ms(10_000));
+        assert_eq!(scores.shortest_pause(now, Duration::ZERO, most), Some(ms(10_000)));
+        assert_eq!(scores.shortest_pause(now + ms(15_000), Duration::ZERO, most), Some(ms(5_000)));
+        assert_eq!(scores.shortest_pause(now + ms(20_000), Duration::ZERO, most), None);
         assert_eq!(
-            scores.shortest_rest(now + ms(20_000), ms(1), most),
+            scores.shortest_pause(now + ms(20_000), ms(1), most),
             Some(Duration::ZERO),
             "it has rested until now"
         );
@@ -220,41 +220,41 @@ mod tests {
 
     #[test]
     fn patience_follows_nine_of_ten_answers_within_bounds() {
-        let scores = Scores::new(1, Hedging::Learnt);
+        let scores = IpfsGatewayScoreboard::new(1, HedgeDelay::Learnt);
         assert_eq!(patience(&scores), UNKNOWN);
-        scores.began(0, ms(300));
+        scores.record_first_block(0, ms(300));
         assert_eq!(patience(&scores), ms(300));
         for wait in 101..=120 {
-            scores.began(0, ms(wait));
+            scores.record_first_block(0, ms(wait));
         }
         assert_eq!(patience(&scores), ms(118), "the 18th of 20; the oldest is forgotten");
         for _ in 0..REMEMBERED {
-            scores.began(0, ms(1));
+            scores.record_first_block(0, ms(1));
         }
         assert_eq!(patience(&scores), LEAST);
         for _ in 0..REMEMBERED {
-            scores.began(0, ms(60_000));
+            scores.record_first_block(0, ms(60_000));
         }
         assert_eq!(patience(&scores), MOST);
     }
 
     #[test]
     fn who_is_outrun_was_at_least_that_slow() {
-        let scores = Scores::new(1, Hedging::Learnt);
-        scores.outrun(0, ms(20));
+        let scores = IpfsGatewayScoreboard::new(1, HedgeDelay::Learnt);
+        scores.record_outrun(0, ms(20));
         assert_eq!(patience(&scores), UNKNOWN, "dropped too early to tell");
-        scores.outrun(0, ms(900));
+        scores.record_outrun(0, ms(900));
         assert_eq!(patience(&scores), ms(900));
     }
 
     #[test]
     fn the_quick_and_the_reliable_go_first() {
-        let (scores, now) = (Scores::new(3, Hedging::Learnt), Timestamp::UNIX_EPOCH);
+        let (scores, now) = (IpfsGatewayScoreboard::new(3, HedgeDelay::Learnt), Timestamp::UNIX_EPOCH);
         assert_eq!(order(&scores, now), [0, 1, 2], "as configured");
-        scores.began(0, ms(800));
-        scores.began(2, ms(80));
+        scores.record_first_block(0, ms(800));
+        scores.record_first_block(2, ms(80));
         assert_eq!(order(&scores, now), [2, 1, 0]);
-        scores.failed(2, now);
+        scores.record_failure(2, now);
         assert_eq!(order(&scores, now), [1, 0, 2]);
         assert_eq!(order(&scores, now + HALF_LIFE * 2), [1, 2, 0], "a failure is forgotten in time");
         assert_eq!(order(&scores, now + HALF_LIFE * 6), [2, 1, 0]);
@@ -262,21 +262,21 @@ mod tests {
 
     #[test]
     fn failures_are_capped() {
-        let (scores, now) = (Scores::new(2, Hedging::Learnt), Timestamp::UNIX_EPOCH);
+        let (scores, now) = (IpfsGatewayScoreboard::new(2, HedgeDelay::Learnt), Timestamp::UNIX_EPOCH);
         for _ in 0..1000 {
-            scores.failed(0, now);
+            scores.record_failure(0, now);
         }
-        scores.began(1, ms(1000));
+        scores.record_first_block(1, ms(1000));
         assert_eq!(order(&scores, now), [1, 0]);
         assert_eq!(order(&scores, now + HALF_LIFE * 6), [0, 1]);
     }
 
     #[test]
     fn who_rests_is_not_asked() {
-        let (scores, now) = (Scores::new(2, Hedging::Learnt), Timestamp::UNIX_EPOCH);
-        scores.rest(0, now + ms(100));
-        scores.rest(0, now + ms(50));
-        scores.rest(1, now + ms(200));
+        let (scores, now) = (IpfsGatewayScoreboard::new(2, HedgeDelay::Learnt), Timestamp::UNIX_EPOCH);
+        scores.pause_gateway(0, now + ms(100));
+        scores.pause_gateway(0, now + ms(50));
+        scores.pause_gateway(1, now + ms(200));
         assert!(order(&scores, now).is_empty());
         assert!(order(&scores, now + ms(99)).is_empty());
         assert_eq!(order(&scores, now + ms(100)), [0]);
@@ -285,10 +285,12 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_bans_nobody_for_longer() {
-        let (scores, wrong) =
-            (Scores::new(1, Hedging::Learnt), Timestamp::UNIX_EPOCH + SignedDuration::from_hours(9999));
-        scores.failed(0, wrong);
-        scores.rest(0, wrong + BAN);
+        let (scores, wrong) = (
+            IpfsGatewayScoreboard::new(1, HedgeDelay::Learnt),
+            Timestamp::UNIX_EPOCH + SignedDuration::from_hours(9999),
+        );
+        scores.record_failure(0, wrong);
+        scores.pause_gateway(0, wrong + BAN);
         assert_eq!(order(&scores, wrong - BAN), Vec::<usize>::new(), "set back by less than a ban");
         assert_eq!(order(&scores, wrong - BAN - ms(1)), [0]);
         assert_eq!(order(&scores, Timestamp::MIN), [0]);
@@ -296,10 +298,13 @@ mod tests {
 
     #[test]
     fn a_fixed_time_leaves_the_past_out() {
-        let (scores, now) = (Scores::new(2, Hedging::After(ms(7))), Timestamp::UNIX_EPOCH);
-        scores.began(0, ms(900));
-        scores.failed(0, now);
-        let expected = [Turn { gateway: 0, patience: ms(7) }, Turn { gateway: 1, patience: ms(7) }];
-        assert_eq!(scores.turns(now), expected);
+        let (scores, now) = (IpfsGatewayScoreboard::new(2, HedgeDelay::After(ms(7))), Timestamp::UNIX_EPOCH);
+        scores.record_first_block(0, ms(900));
+        scores.record_failure(0, now);
+        let expected = [
+            IpfsGatewayCandidate { gateway: 0, patience: ms(7) },
+            IpfsGatewayCandidate { gateway: 1, patience: ms(7) },
+        ];
+        assert_eq!(scores.ranked_candidates(now), expected);
     }
 }

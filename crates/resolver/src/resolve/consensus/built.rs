@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use clresolve_chain::transport::PostError;
+use clresolve_chain::transport::HttpRequestError;
 use clresolve_chain::{
-    BEACON_ACCEPT, BeaconEndpoint, BeaconGet, BeaconResponse, ChainSpec, Clock, ConsensusHeaders, LightClient,
-    LightClientConfig, ProvenChain, ProvenHeads,
+    BEACON_ACCEPT, BeaconEndpointSettings, BeaconHttpTransport, BeaconResponse, ChainSpec, ConsensusHeaderSource,
+    LightClient, LightClientConfig, ProvenEnsReader, ProvenHeadReader, TimeSource,
 };
 use clresolve_egress::header::{CONTENT_TYPE, HeaderName};
-use clresolve_egress::{Call, deadline_in};
+use clresolve_egress::{EgressRequest, deadline_in};
 use url::Url;
 
 use super::ChainReaders;
 use crate::config::{BeaconNetwork, Config, LightClientSettings};
 use crate::fetch::Egress;
-use crate::fetch::ccip::GuardedGateway;
+use crate::fetch::ccip::GuardedCcipReadGateway;
 use crate::resolve::setup_error::SetupError;
-use crate::resolve::upstream::{Upstream, post_error};
+use crate::resolve::upstream::{ChainUpstream, post_error};
 
 /// The share of the time limit that one request to a beacon endpoint may use. A synchronization continues when the
 /// question that began it has ended.
@@ -30,16 +30,16 @@ const MAX_REFUSAL_BYTES: usize = 4096;
 /// The header in which a beacon endpoint names the fork of SSZ.
 const CONSENSUS_VERSION: HeaderName = HeaderName::from_static("eth-consensus-version");
 
-pub(in crate::resolve) fn proven(
-    upstream: &Upstream,
+pub(in crate::resolve) fn proven_chain_readers(
+    upstream: &ChainUpstream,
     config: &Config,
-    gateway: Arc<GuardedGateway>,
-    clock: &Clock,
+    gateway: Arc<GuardedCcipReadGateway>,
+    clock: &TimeSource,
     before: Option<&LightClient>,
 ) -> Result<ChainReaders, SetupError> {
-    let Upstream { settings, http, egress } = upstream;
-    let chain = ProvenChain::new(settings.clone(), http, gateway).with_clock(Arc::clone(clock));
-    let light_client = config.light_client().map_err(|error| SetupError::invalid("beacon", error))?;
+    let ChainUpstream { settings, http, egress } = upstream;
+    let chain = ProvenEnsReader::new(settings.clone(), http, gateway).with_clock(Arc::clone(clock));
+    let light_client = config.light_client_settings().map_err(|error| SetupError::invalid("beacon", error))?;
     let Some(light_client) = light_client else {
         let heads = upstream.head_reader(Arc::clone(clock));
         return Ok(ChainReaders { chain: Arc::new(chain), heads, light_client: None });
@@ -50,10 +50,10 @@ pub(in crate::resolve) fn proven(
         light_client.continue_from(before);
     }
     let light_client = Arc::new(light_client);
-    let headers = ConsensusHeaders::new(Arc::clone(&light_client), settings.clone(), http);
+    let headers = ConsensusHeaderSource::new(Arc::clone(&light_client), settings.clone(), http);
     let headers = Arc::new(headers.with_clock(Arc::clone(clock)));
     let chain = chain.with_headers(Arc::clone(&headers) as _);
-    let heads = Arc::new(ProvenHeads::new(chain.clone(), headers));
+    let heads = Arc::new(ProvenHeadReader::new(chain.clone(), headers));
     Ok(ChainReaders { chain: Arc::new(chain), heads, light_client: Some(light_client) })
 }
 
@@ -61,10 +61,11 @@ pub(in crate::resolve) fn proven(
 pub(in crate::resolve) fn light_client_config(
     settings: LightClientSettings,
     config: &Config,
-    upstream: &Upstream,
+    upstream: &ChainUpstream,
 ) -> LightClientConfig {
     let LightClientSettings { network, checkpoint, endpoints, file } = settings;
-    let endpoints = endpoints.into_iter().map(|endpoint| BeaconEndpoint { label: endpoint.label, url: endpoint.url });
+    let endpoints =
+        endpoints.into_iter().map(|endpoint| BeaconEndpointSettings { label: endpoint.label, url: endpoint.url });
     LightClientConfig {
         spec: match network {
             BeaconNetwork::Mainnet => ChainSpec::mainnet(),
@@ -79,23 +80,25 @@ pub(in crate::resolve) fn light_client_config(
 }
 
 /// The HTTP client for beacon endpoints.
-pub(in crate::resolve) fn beacon_client(egress: &Egress) -> Arc<dyn BeaconGet> {
-    Arc::new(BeaconDoor(egress.clone()))
+pub(in crate::resolve) fn beacon_client(egress: &Egress) -> Arc<dyn BeaconHttpTransport> {
+    Arc::new(BeaconEgressClient(egress.clone()))
 }
 
 /// Sends the light client's requests through the operator's egress client.
-struct BeaconDoor(Egress);
+struct BeaconEgressClient(Egress);
 
 #[async_trait]
-impl BeaconGet for BeaconDoor {
-    async fn get(&self, url: &Url, cap: usize, timeout: Duration) -> Result<BeaconResponse, PostError> {
-        let client = self.0.operator(url).map_err(|refusal| PostError::Connection(refusal.to_string()))?;
+impl BeaconHttpTransport for BeaconEgressClient {
+    async fn get(&self, url: &Url, cap: usize, timeout: Duration) -> Result<BeaconResponse, HttpRequestError> {
+        let client =
+            self.0.single_origin_client(url).map_err(|refusal| HttpRequestError::Connection(refusal.to_string()))?;
         let failed = |error| post_error(error, timeout);
-        let reply = client.send(url, Call::get(BEACON_ACCEPT).gzip(), deadline_in(timeout)).await.map_err(failed)?;
+        let reply =
+            client.send(url, EgressRequest::get(BEACON_ACCEPT).gzip(), deadline_in(timeout)).await.map_err(failed)?;
         let status = reply.status();
         if !matches!(status, 200..=299) {
-            let body = reply.beginning(MAX_REFUSAL_BYTES).await.unwrap_or_default();
-            return Err(PostError::Status(status, body.into()));
+            let body = reply.read_beginning(MAX_REFUSAL_BYTES).await.unwrap_or_default();
+            return Err(HttpRequestError::Status(status, body.into()));
         }
         let content_type = reply.header(CONTENT_TYPE).map(str::to_owned);
         let version = reply.header(CONSENSUS_VERSION).map(str::to_owned);
@@ -113,10 +116,10 @@ mod tests {
     use crate::fetch::EgressConfig;
 
     /// The result of a request to a server with this response, and the head of the request.
-    async fn got(answer: &str) -> (Result<BeaconResponse, PostError>, String) {
+    async fn got(answer: &str) -> (Result<BeaconResponse, HttpRequestError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/eth", listener.local_addr().unwrap()).parse().unwrap();
-        let door = BeaconDoor(Egress::new(EgressConfig::default()).unwrap());
+        let door = BeaconEgressClient(Egress::new(EgressConfig::default()).unwrap());
         let served = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut head = vec![0; 4096];
@@ -140,10 +143,10 @@ mod tests {
     #[tokio::test]
     async fn long_body_and_refusal_are_no_response() {
         let (long, _) = got("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfive!").await;
-        assert_eq!(long, Err(PostError::TooLarge(4)));
+        assert_eq!(long, Err(HttpRequestError::TooLarge(4)));
         let (missing, _) = got("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone").await;
-        assert_eq!(missing, Err(PostError::Status(404, "none".into())));
+        assert_eq!(missing, Err(HttpRequestError::Status(404, "none".into())));
         let (moved, _) = got("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1/\r\ncontent-length: 0\r\n\r\n").await;
-        assert!(matches!(moved, Err(PostError::Status(302, _))), "{moved:?}");
+        assert!(matches!(moved, Err(HttpRequestError::Status(302, _))), "{moved:?}");
     }
 }

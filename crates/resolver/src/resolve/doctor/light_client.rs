@@ -19,7 +19,7 @@ pub struct LightClientHealth {
     /// Why the light client cannot start from the checkpoint, if the checkpoint itself is the cause.
     pub checkpoint_error: Option<String>,
     /// The newest verified headers of all endpoints.
-    pub headers: Option<HeadersSeen>,
+    pub headers: Option<VerifiedHeaderHealth>,
     /// The endpoints, in the order of the configuration.
     pub endpoints: Vec<BeaconHealth>,
 }
@@ -27,7 +27,7 @@ pub struct LightClientHealth {
 /// Verified headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct HeadersSeen {
+pub struct VerifiedHeaderHealth {
     /// Slot of the finalized header.
     pub finalized_slot: u64,
     /// Age of that slot in seconds.
@@ -53,21 +53,21 @@ pub struct BeaconHealth {
     /// The rule that its data violated.
     pub violated_rule: Option<String>,
     /// The headers that its data proves.
-    pub headers: Option<HeadersSeen>,
+    pub headers: Option<VerifiedHeaderHealth>,
 }
 
 /// Recommended changes.
 pub(super) fn advice(health: &LightClientHealth) -> Vec<String> {
-    let of_endpoints = health.endpoints.iter().filter_map(|endpoint| of_endpoint(endpoint, health));
-    of_checkpoint(health).into_iter().chain(of_endpoints).chain(of_finality(health)).collect()
+    let of_endpoints = health.endpoints.iter().filter_map(|endpoint| advice_on_endpoint(endpoint, health));
+    advice_on_checkpoint(health).into_iter().chain(of_endpoints).chain(advice_on_finality(health)).collect()
 }
 
-fn of_checkpoint(health: &LightClientHealth) -> Option<String> {
+fn advice_on_checkpoint(health: &LightClientHealth) -> Option<String> {
     let error = health.checkpoint_error.as_ref()?;
     Some(format!("{error}: set beacon.checkpoint to the root of a newer finalized block that you trust"))
 }
 
-fn of_endpoint(endpoint: &BeaconHealth, health: &LightClientHealth) -> Option<String> {
+fn advice_on_endpoint(endpoint: &BeaconHealth, health: &LightClientHealth) -> Option<String> {
     let label = &endpoint.label;
     if let Some(rule) = &endpoint.violated_rule {
         return Some(format!("{label} sends false light-client data ({rule}): take it out of beacon.endpoints"));
@@ -76,7 +76,7 @@ fn of_endpoint(endpoint: &BeaconHealth, health: &LightClientHealth) -> Option<St
     Some(format!("{label} gives no valid header ({error}): correct its URL, or take it out of beacon.endpoints"))
 }
 
-fn of_finality(health: &LightClientHealth) -> Option<String> {
+fn advice_on_finality(health: &LightClientHealth) -> Option<String> {
     let age = health.headers?.finalized_age_s;
     (age > MAX_FINALIZED_AGE_SECONDS).then(|| {
         let minutes = age / 60;
@@ -89,7 +89,7 @@ fn of_finality(health: &LightClientHealth) -> Option<String> {
 #[cfg(not(feature = "state-proof"))]
 pub(super) async fn examine(
     _: &Config,
-    _: Option<&crate::resolve::upstream::Upstream>,
+    _: Option<&crate::resolve::upstream::ChainUpstream>,
     _: &dyn crate::clock::Clock,
 ) -> Option<LightClientHealth> {
     None
@@ -102,20 +102,20 @@ pub(super) use self::asked::examine;
 mod asked {
     use std::sync::Arc;
 
-    use clresolve_chain::{HeaderStatus, LightClient, LightClientStatus};
-    use clresolve_core::reading::{BlockSelector, ChainError, HeaderFault};
+    use clresolve_chain::{LightClient, LightClientHeaderStatus, LightClientStatus};
+    use clresolve_core::reading::{BlockSelector, ChainError, LightClientHeaderError};
     use futures_util::future::join_all;
     use jiff::SignedDuration;
     use tokio::time::{Instant, timeout};
 
-    use super::{BeaconHealth, Config, HeadersSeen, LightClientHealth};
+    use super::{BeaconHealth, Config, LightClientHealth, VerifiedHeaderHealth};
     use crate::clock::Clock;
-    use crate::config::{BeaconEndpoint, LightClientSettings};
+    use crate::config::{BeaconEndpointConfig, LightClientSettings};
     use crate::resolve::consensus::{beacon_client, light_client_config};
-    use crate::resolve::upstream::Upstream;
+    use crate::resolve::upstream::ChainUpstream;
 
     /// What one endpoint led to.
-    struct Seen {
+    struct LightClientProbe {
         status: LightClientStatus,
         fault: Option<ChainError>,
     }
@@ -123,20 +123,25 @@ mod asked {
     /// Starts a light client for each endpoint. `None` if headers need no consensus, or cannot be had as configured.
     pub(in crate::resolve::doctor) async fn examine(
         config: &Config,
-        upstream: Option<&Upstream>,
+        upstream: Option<&ChainUpstream>,
         clock: &dyn Clock,
     ) -> Option<LightClientHealth> {
-        let (settings, upstream) = (config.light_client().ok()??, upstream?);
-        let now = ticking(clock);
-        let seen = settings.endpoints.iter().map(|endpoint| seen(endpoint, &settings, config, upstream, &now));
+        let (settings, upstream) = (config.light_client_settings().ok()??, upstream?);
+        let now = running_clock(clock);
+        let seen = settings
+            .endpoints
+            .iter()
+            .map(|endpoint| probe_beacon_endpoint(endpoint, &settings, config, upstream, &now));
         let seen = join_all(seen).await;
         let checkpoint_age = seen.iter().filter_map(checkpoint_age).max();
         let checkpoint_error = seen.iter().find_map(|seen| match &seen.fault {
-            Some(ChainError::HeaderUnproven(fault @ HeaderFault::CheckpointTooOld { .. })) => Some(fault.to_string()),
+            Some(ChainError::HeaderUnproven(fault @ LightClientHeaderError::CheckpointTooOld { .. })) => {
+                Some(fault.to_string())
+            }
             _ => None,
         });
         let headers = seen.iter().filter_map(|seen| seen.status.headers).max_by_key(|seen| seen.optimistic_slot);
-        let health = |(endpoint, seen): (&BeaconEndpoint, &Seen)| health(&endpoint.label, seen);
+        let health = |(endpoint, seen): (&BeaconEndpointConfig, &LightClientProbe)| health(&endpoint.label, seen);
         Some(LightClientHealth {
             checkpoint: settings.checkpoint.to_string(),
             checkpoint_age_s: checkpoint_age,
@@ -147,54 +152,60 @@ mod asked {
     }
 
     /// What a light client sees that asks this endpoint alone. It starts from the checkpoint, or else from the file.
-    async fn seen(
-        endpoint: &BeaconEndpoint,
+    async fn probe_beacon_endpoint(
+        endpoint: &BeaconEndpointConfig,
         settings: &LightClientSettings,
         config: &Config,
-        upstream: &Upstream,
-        now: &clresolve_chain::Clock,
-    ) -> Seen {
+        upstream: &ChainUpstream,
+        now: &clresolve_chain::TimeSource,
+    ) -> LightClientProbe {
         let alone = LightClientSettings { endpoints: vec![endpoint.clone()], file: None, ..settings.clone() };
-        let from_checkpoint = synchronized(&alone, config, upstream, now).await;
+        let from_checkpoint = synchronize_light_client(&alone, config, upstream, now).await;
         let Some(file) = settings.file.clone().filter(|_| from_checkpoint.fault.is_some()) else {
             return from_checkpoint;
         };
-        let from_file = synchronized(&LightClientSettings { file: Some(file), ..alone }, config, upstream, now).await;
-        Seen { status: from_file.status, fault: from_checkpoint.fault.filter(|_| from_file.fault.is_some()) }
+        let from_file =
+            synchronize_light_client(&LightClientSettings { file: Some(file), ..alone }, config, upstream, now).await;
+        LightClientProbe {
+            status: from_file.status,
+            fault: from_checkpoint.fault.filter(|_| from_file.fault.is_some()),
+        }
     }
 
-    async fn synchronized(
+    async fn synchronize_light_client(
         settings: &LightClientSettings,
         config: &Config,
-        upstream: &Upstream,
-        now: &clresolve_chain::Clock,
-    ) -> Seen {
+        upstream: &ChainUpstream,
+        now: &clresolve_chain::TimeSource,
+    ) -> LightClientProbe {
         let light_client_config = light_client_config(settings.clone(), config, upstream);
-        let client = LightClient::observer(light_client_config, beacon_client(&upstream.egress), Arc::clone(now));
+        let client = LightClient::new_read_only(light_client_config, beacon_client(&upstream.egress), Arc::clone(now));
         let both = async {
-            client.header(BlockSelector::Finalized).await?;
-            client.header(BlockSelector::Latest).await
+            client.verified_header(BlockSelector::Finalized).await?;
+            client.verified_header(BlockSelector::Latest).await
         };
         let milliseconds = u64::try_from(config.timeout.as_millis()).unwrap_or(u64::MAX);
         let fault = timeout(config.timeout, both).await.map_or(Some(ChainError::Late { milliseconds }), Result::err);
-        Seen { status: client.status(), fault }
+        LightClientProbe { status: client.status(), fault }
     }
 
     /// A clock that starts at the time of `clock` and can be passed to other tasks.
-    fn ticking(clock: &dyn Clock) -> clresolve_chain::Clock {
+    fn running_clock(clock: &dyn Clock) -> clresolve_chain::TimeSource {
         let (began, start) = (Instant::now(), clock.now());
         let since = move || SignedDuration::try_from(began.elapsed()).unwrap_or(SignedDuration::MAX);
         Arc::new(move || start.checked_add(since()).unwrap_or(start))
     }
 
-    fn checkpoint_age(seen: &Seen) -> Option<u64> {
+    fn checkpoint_age(seen: &LightClientProbe) -> Option<u64> {
         match &seen.fault {
-            Some(ChainError::HeaderUnproven(HeaderFault::CheckpointTooOld { age, .. })) => Some(age.as_secs()),
+            Some(ChainError::HeaderUnproven(LightClientHeaderError::CheckpointTooOld { age, .. })) => {
+                Some(age.as_secs())
+            }
             _ => seen.status.checkpoint_age.map(|age| age.as_secs()),
         }
     }
 
-    fn health(label: &str, seen: &Seen) -> BeaconHealth {
+    fn health(label: &str, seen: &LightClientProbe) -> BeaconHealth {
         let status = seen.status.endpoints.first();
         let failure = status.and_then(|status| status.failure.as_ref()).map(|(_, cause)| cause.clone());
         let set_aside = status.and_then(|status| status.set_aside.as_ref());
@@ -206,8 +217,8 @@ mod asked {
         }
     }
 
-    impl From<HeaderStatus> for HeadersSeen {
-        fn from(status: HeaderStatus) -> Self {
+    impl From<LightClientHeaderStatus> for VerifiedHeaderHealth {
+        fn from(status: LightClientHeaderStatus) -> Self {
             Self {
                 finalized_slot: status.finalized_slot,
                 finalized_age_s: status.finalized_age.as_secs(),
@@ -228,8 +239,8 @@ mod tests {
         BeaconHealth { label: label.to_owned(), headers: Some(headers(800)), ..BeaconHealth::default() }
     }
 
-    const fn headers(finalized_age_s: u64) -> HeadersSeen {
-        HeadersSeen {
+    const fn headers(finalized_age_s: u64) -> VerifiedHeaderHealth {
+        VerifiedHeaderHealth {
             finalized_slot: 64,
             finalized_age_s,
             head_slot: 130,
@@ -269,10 +280,10 @@ mod tests {
         use crate::clock::SystemClock;
         use crate::config::ProofDemand;
         use crate::resolve::doctor;
-        use crate::sandbox::{BeaconBehaviour, World};
-        use clresolve_sandbox::spec::Spec;
+        use crate::sandbox::{BeaconBehaviour, CustomSandbox};
+        use clresolve_sandbox::spec::SandboxSpec;
 
-        let world = World::start(&Spec::parse("").expect("it is a world")).await.expect("it starts");
+        let world = CustomSandbox::start(&SandboxSpec::parse("").expect("it is a world")).await.expect("it starts");
         let mut config = world.config();
         config.chain.proof = Some(ProofDemand::ConsensusProof);
         let liar = world.beacon_endpoint(BeaconBehaviour::OtherCommittee).await.expect("a port");

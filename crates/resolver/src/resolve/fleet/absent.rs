@@ -3,17 +3,17 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::walk::{RunRequest, Walker};
-use crate::cache::{Finished, VerdictCache};
+use super::walk::{ResolutionRequest, UncachedResolver};
+use crate::cache::{FinishedResolution, VerdictCache};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fetch::Egress;
 
 /// Cannot be constructed.
 #[derive(Clone)]
-pub(super) enum Fleet {}
+pub(super) enum ReplicaFleet {}
 
-impl Fleet {
+impl ReplicaFleet {
     pub(super) async fn join(
         _config: &Config,
         _egress: &Egress,
@@ -23,16 +23,16 @@ impl Fleet {
         Ok(None)
     }
 
-    pub(super) async fn run(&self, _: &Arc<Walker>, _: RunRequest) -> Finished {
+    pub(super) async fn run(&self, _: &Arc<UncachedResolver>, _: ResolutionRequest) -> FinishedResolution {
         match *self {}
     }
 
-    pub(super) async fn run_anew(&self, _: &Arc<Walker>, _: RunRequest) -> Finished {
+    pub(super) async fn run_anew(&self, _: &Arc<UncachedResolver>, _: ResolutionRequest) -> FinishedResolution {
         match *self {}
     }
 
     #[cfg(feature = "unstable")]
-    pub(super) async fn settled(&self) {
+    pub(super) async fn wait_for_shared_writes(&self) {
         match *self {}
     }
 }

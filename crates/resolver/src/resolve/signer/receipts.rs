@@ -3,30 +3,34 @@
 use std::fmt::Display;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_core::records::Key;
-use clresolve_core::state::State;
-use clresolve_jose::PublicKey;
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
+use clresolve_core::records::RecordKey;
+use clresolve_core::state::TrustState;
+use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::ReceiptSigner;
 
-use super::{SignerError, SignerLookUps, SignerRecords, SignerResult, look_up, read_signer};
-use crate::resolve::cached::CachedWalker;
-use crate::resolve::look_ups::{Beside, LookUpResult};
-use crate::resolve::walk::Walker;
+use super::{SignerLookupCache, SignerRecords, SignerRecordsError, SignerRecordsResult, look_up, read_signer};
+use crate::resolve::cached::CachingResolver;
+use crate::resolve::look_ups::{LookupCacheValue, LookupVerdictKey};
+use crate::resolve::walk::UncachedResolver;
 
 /// The signer of an agent's receipts, or why it is unknown.
 type ReceiptSignerResult = Result<ReceiptSigner, Box<Reason>>;
 
 /// In-flight readings of receipt signers, and recent results.
-pub(in crate::resolve) type ReceiptSigners = SignerLookUps<ReceiptSignerResult>;
+pub(in crate::resolve) type ReceiptSignerCache = SignerLookupCache<ReceiptSignerResult>;
 
-impl LookUpResult for ReceiptSignerResult {
-    fn state(&self) -> State {
-        if self.as_ref().is_ok_and(|signer| signer.key.is_ok()) { State::Trusted } else { State::Indeterminate }
+impl LookupCacheValue for ReceiptSignerResult {
+    fn lifetime_state(&self) -> TrustState {
+        if self.as_ref().is_ok_and(|signer| signer.key.is_ok()) {
+            TrustState::Trusted
+        } else {
+            TrustState::Indeterminate
+        }
     }
 
     fn undecided(cause: &str) -> Self {
-        Err(unpublished(Key::ReceiptSigner, &cause))
+        Err(unpublished_key_reason(RecordKey::ReceiptSigner, &cause))
     }
 }
 
@@ -34,48 +38,50 @@ impl LookUpResult for ReceiptSignerResult {
 ///
 /// # Errors
 /// `receipt-key-unpublished` if the signer is unknown.
-pub(in crate::resolve) async fn of(
-    signers: &ReceiptSigners,
-    cached: &CachedWalker,
-    beside: &Beside,
+pub(in crate::resolve) async fn receipt_signer_of_agent(
+    signers: &ReceiptSignerCache,
+    cached: &CachingResolver,
+    beside: &LookupVerdictKey,
 ) -> ReceiptSignerResult {
-    look_up(signers, cached, beside, counts, known).await
+    look_up(signers, cached, beside, counts_as_objection, receipt_signer_from).await
 }
 
 /// Reads the signer from the chain. The records of the agent and of its signer are from the same block.
-pub(in crate::resolve) async fn read(walker: &Walker, agent: &EnsName) -> ReceiptSignerResult {
-    known(read_signer(walker, agent, counts).await)
+pub(in crate::resolve) async fn read_receipt_signer(walker: &UncachedResolver, agent: &EnsName) -> ReceiptSignerResult {
+    receipt_signer_from(read_signer(walker, agent, counts_as_objection).await)
 }
 
 /// A reading from a single third-party endpoint is reported in the verdict, and is not a reason to refuse.
-fn counts(reason: &Reason) -> bool {
-    reason.effect != Effect::Warn
+fn counts_as_objection(reason: &Reason) -> bool {
+    reason.effect != ReasonEffect::Warn
 }
 
-fn known(signer: SignerResult) -> ReceiptSignerResult {
+fn receipt_signer_from(signer: SignerRecordsResult) -> ReceiptSignerResult {
     match signer {
         Ok((name, records)) => Ok(records.into_signer(name)),
-        Err(error) => Err(unpublished(Key::ReceiptSigner, &error)),
+        Err(error) => Err(unpublished_key_reason(RecordKey::ReceiptSigner, &error)),
     }
 }
 
-fn unpublished(key: Key, why: &dyn Display) -> Box<Reason> {
-    Box::new(Reason::new(Code::ReceiptKeyUnpublished).at(key.as_str()).observed(why.to_string()))
+fn unpublished_key_reason(key: RecordKey, why: &dyn Display) -> Box<Reason> {
+    Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place(key.as_str()).observed(why.to_string()))
 }
 
 impl SignerRecords {
     fn into_signer(self, name: EnsName) -> ReceiptSigner {
-        let key = self
-            .public_key()
-            .map_err(|error| unpublished(Key::SigPub, &error))
-            .and_then(|text| PublicKey::from_record(text).map_err(|error| unpublished(Key::SigPub, &error)));
-        let kid = self.key_id().map_err(|error| unpublished(Key::SigKid, &error));
-        let kid = kid.and_then(|kid| kid.ok_or_else(|| unpublished(Key::SigKid, &SignerError::Absent(Key::SigKid))));
+        let key =
+            self.public_key().map_err(|error| unpublished_key_reason(RecordKey::SigPub, &error)).and_then(|text| {
+                Ed25519PublicKey::from_record(text).map_err(|error| unpublished_key_reason(RecordKey::SigPub, &error))
+            });
+        let kid = self.key_id().map_err(|error| unpublished_key_reason(RecordKey::SigKid, &error));
+        let kid = kid.and_then(|kid| {
+            kid.ok_or_else(|| unpublished_key_reason(RecordKey::SigKid, &SignerRecordsError::Absent(RecordKey::SigKid)))
+        });
         ReceiptSigner {
             name,
             key,
             kid: kid.map(str::to_owned),
-            canonical: self.text(Key::SigCanonical).ok().flatten().map(str::to_owned),
+            canonical: self.text(RecordKey::SigCanonical).ok().flatten().map(str::to_owned),
             block: self.block.number,
             lent: self.lent,
         }
@@ -84,17 +90,17 @@ impl SignerRecords {
 
 #[cfg(test)]
 mod tests {
-    use clresolve_core::records::Record;
-    use clresolve_jose::KeyError;
+    use clresolve_core::records::TextRecord;
+    use clresolve_jose::Ed25519KeyError;
 
-    use super::super::at_one_block;
+    use super::super::read_at_one_block;
     use super::super::tests::{InTurn, records};
     use super::*;
 
     /// The block at which the signer was read, or why it was not, and how many names were read.
-    async fn read_at(blocks: &[u8]) -> (Result<u64, Code>, usize) {
+    async fn read_at(blocks: &[u8]) -> (Result<u64, ReasonCode>, usize) {
         let chain = InTurn::at(blocks);
-        let signer = known(at_one_block(&chain.agent(), |name| chain.read(&name)).await);
+        let signer = receipt_signer_from(read_at_one_block(&chain.agent(), |name| chain.read(&name)).await);
         (signer.map(|signer| signer.block).map_err(|why| why.code), chain.reads())
     }
 
@@ -104,7 +110,7 @@ mod tests {
         assert_eq!(read_at(&[1, 1]).await, (Ok(1), 2));
         assert_eq!(read_at(&[1, 2, 2, 2]).await, (Ok(2), 4), "the block moved on once");
         let (known, _) = read_at(&[1, 2, 3, 4, 5, 6]).await;
-        assert_eq!(known, Err(Code::ReceiptKeyUnpublished), "it moved on each time");
+        assert_eq!(known, Err(ReasonCode::ReceiptKeyUnpublished), "it moved on each time");
     }
 
     /// With a key of low order, anyone can produce a valid signature for some message.
@@ -112,11 +118,11 @@ mod tests {
     fn a_key_of_low_order_is_none() {
         let (of_order_two, identity) = (format!("ec{}7f", "ff".repeat(30)), format!("01{}", "00".repeat(31)));
         for key in [of_order_two, identity] {
-            let key = Record::Text(format!("ed25519:{key}"));
-            let signer = records([(Key::SigPub, key)]).into_signer(EnsName::parse("a.eth").expect("a name"));
+            let key = TextRecord::Text(format!("ed25519:{key}"));
+            let signer = records([(RecordKey::SigPub, key)]).into_signer(EnsName::parse("a.eth").expect("a name"));
             let reason = signer.key.expect_err("no key");
             let observed = reason.observed.unwrap_or_default();
-            assert_eq!((reason.code, observed), (Code::ReceiptKeyUnpublished, KeyError::Weak.to_string()));
+            assert_eq!((reason.code, observed), (ReasonCode::ReceiptKeyUnpublished, Ed25519KeyError::Weak.to_string()));
         }
     }
 
@@ -124,12 +130,13 @@ mod tests {
     #[test]
     fn a_key_id_that_is_not_set_or_not_utf_8_says_so() {
         let observed = |kid| {
-            let signer = records([(Key::SigKid, kid)]).into_signer(EnsName::parse("a.eth").expect("a name"));
+            let signer = records([(RecordKey::SigKid, kid)]).into_signer(EnsName::parse("a.eth").expect("a name"));
             let reason = signer.kid.expect_err("it is none");
             (reason.code, reason.effect, reason.observed.unwrap_or_default())
         };
-        let unpublished = |observed: &str| (Code::ReceiptKeyUnpublished, Effect::Unknown, observed.to_owned());
-        assert_eq!(observed(Record::Absent), unpublished("cl.sig.kid is not set"));
-        assert_eq!(observed(Record::NotUtf8(vec![0xff])), unpublished("cl.sig.kid is not UTF-8"));
+        let unpublished =
+            |observed: &str| (ReasonCode::ReceiptKeyUnpublished, ReasonEffect::Unknown, observed.to_owned());
+        assert_eq!(observed(TextRecord::Absent), unpublished("cl.sig.kid is not set"));
+        assert_eq!(observed(TextRecord::NotUtf8(vec![0xff])), unpublished("cl.sig.kid is not UTF-8"));
     }
 }

@@ -8,7 +8,7 @@ use alloy_rpc_types_eth::{BlockId, EIP1186AccountProofResponse, Log};
 use alloy_sol_types::SolValue;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use clresolve_core::reading::Block;
+use clresolve_core::reading::ChainBlock;
 use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -121,30 +121,30 @@ pub enum RpcFault {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is dropped on purpose")]
-pub(super) struct Dropped;
+pub(super) struct DroppedRpcError;
 
 /// The effect of a fault on the HTTP response.
-pub(super) enum Transport {
+pub(super) enum TransportFaultEffect {
     Sound,
     Spoiled(Response<Body>),
 }
 
 impl RpcFault {
     /// Applies the fault below JSON-RPC.
-    pub(super) async fn transport(self, request: &[u8]) -> Result<Transport, Dropped> {
+    pub(super) async fn apply_to_transport(self, request: &[u8]) -> Result<TransportFaultEffect, DroppedRpcError> {
         match self {
-            Self::Status(code) => {
-                Ok(Transport::Spoiled(plain(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))))
-            }
+            Self::Status(code) => Ok(TransportFaultEffect::Spoiled(plain(
+                StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            ))),
             Self::Html => {
                 let page = "<!doctype html><title>Sign in</title><p>Please sign in to this network.";
-                Ok(Transport::Spoiled(with_type(Body::from(page), "text/html")))
+                Ok(TransportFaultEffect::Spoiled(with_type(Body::from(page), "text/html")))
             }
-            Self::NotJson => Ok(Transport::Spoiled(json_response("this is not JSON".to_owned()))),
-            Self::HugeBody => Ok(Transport::Spoiled(with_type(huge(), "application/json"))),
+            Self::NotJson => Ok(TransportFaultEffect::Spoiled(json_response("this is not JSON".to_owned()))),
+            Self::HugeBody => Ok(TransportFaultEffect::Spoiled(with_type(huge(), "application/json"))),
             Self::Stall => std::future::pending().await,
             Self::StalledBlockReceipts if asks_for(request, "eth_getBlockReceipts") => std::future::pending().await,
-            Self::DropConnection => Err(Dropped),
+            Self::DropConnection => Err(DroppedRpcError),
             Self::None
             | Self::ErrorReply
             | Self::Garbage
@@ -176,44 +176,44 @@ impl RpcFault {
             | Self::NoBlockReceipts
             | Self::StalledBlockReceipts
             | Self::ReceiptsAlone
-            | Self::OtherCallees => Ok(Transport::Sound),
+            | Self::OtherCallees => Ok(TransportFaultEffect::Sound),
         }
     }
 
     /// Applies the fault to the result of an `eth_call` in block `number`, selected by `id`.
-    pub(super) fn call_result(self, number: u64, id: &BlockId, sound: Bytes) -> Bytes {
+    pub(super) fn apply_to_call_result(self, number: u64, id: &BlockId, sound: Bytes) -> Bytes {
         match self {
             Self::Garbage => Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef]),
-            Self::AliasedOffsets => aliased(number),
-            Self::OtherRecords => other_records(&sound),
-            Self::OtherLatest if *id == BlockId::latest() => other_records(&sound),
-            Self::OtherKeys => with_bytes_replaced(&sound, RECEIPT_KEY, STRANGERS_KEY),
+            Self::AliasedOffsets => aliased_multicall_result(number),
+            Self::OtherRecords => forge_records(&sound),
+            Self::OtherLatest if *id == BlockId::latest() => forge_records(&sound),
+            Self::OtherKeys => replace_bytes(&sound, RECEIPT_KEY, STRANGERS_KEY),
             Self::OtherWallets if sound.len() == 32 => stranger().into_word().into(),
             _ => sound,
         }
     }
 
-    pub(super) fn proof(self, proof: &mut EIP1186AccountProofResponse) {
+    pub(super) fn apply_to_proof(self, proof: &mut EIP1186AccountProofResponse) {
         match self {
             Self::OtherAccounts => proof.balance += U256::ONE,
             Self::OtherSlots => proof.storage_proof.iter_mut().for_each(|slot| slot.value ^= U256::ONE),
-            Self::OtherNodes => proof.account_proof.iter_mut().next_back().into_iter().for_each(with_other_end),
+            Self::OtherNodes => proof.account_proof.iter_mut().next_back().into_iter().for_each(flip_last_bit),
             _ => {}
         }
     }
 
     /// Applies the fault to the data about a transaction.
-    pub(super) fn mined(
+    pub(super) fn apply_to_transaction(
         self,
         hash: B256,
         sound: Option<Value>,
         decoy: impl Fn() -> Option<Value>,
-        finalized: &Block,
+        finalized: &ChainBlock,
     ) -> Value {
         let mut said = match (self, sound) {
             (Self::OtherTransactions, _) => return decoy().unwrap_or_default(),
             (Self::ForgedTransactions, None) => decoy().unwrap_or_default(),
-            (_, sound) => return self.elsewhere(sound),
+            (_, sound) => return self.apply_to_transaction_fields(sound),
         };
         for (member, value) in [
             ("hash", json!(hash)),
@@ -228,7 +228,7 @@ impl RpcFault {
         said
     }
 
-    fn elsewhere(self, sound: Option<Value>) -> Value {
+    fn apply_to_transaction_fields(self, sound: Option<Value>) -> Value {
         let mut said = sound.unwrap_or_default();
         if self == Self::NoSuchBlock && said.is_object() {
             said["blockHash"] = json!(B256::repeat_byte(0x5a));
@@ -240,15 +240,15 @@ impl RpcFault {
     }
 
     /// Applies the fault to a contract's code.
-    pub(super) fn code(self, mut code: Bytes) -> Bytes {
+    pub(super) fn apply_to_code(self, mut code: Bytes) -> Bytes {
         if self == Self::OtherCode {
-            with_other_end(&mut code);
+            flip_last_bit(&mut code);
         }
         code
     }
 
     /// Applies the fault to the fields of a header whose hash was already sent.
-    pub(super) fn fields(self, header: &mut Header) {
+    pub(super) fn apply_to_header_fields(self, header: &mut Header) {
         if self == Self::OtherRoots && header.number > 0 {
             header.state_root = B256::repeat_byte(0x5a);
         }
@@ -260,12 +260,12 @@ impl RpcFault {
     }
 
     /// Whether logs are attributed to the last block of the range.
-    pub(super) const fn restamps(self) -> bool {
+    pub(super) const fn restamps_logs(self) -> bool {
         matches!(self, Self::RestampedLogs | Self::FloodOfLogs | Self::BlocksToCome(_) | Self::InventedBlocks)
     }
 
     /// Applies the fault to the matching logs.
-    pub(super) fn logs(self, matching: Vec<Log>) -> Vec<Log> {
+    pub(super) fn apply_to_logs(self, matching: Vec<Log>) -> Vec<Log> {
         match self {
             Self::NoLogs => Vec::new(),
             Self::FloodOfLogs => matching.into_iter().flat_map(|log| std::iter::repeat_n(log, FLOOD)).collect(),
@@ -275,19 +275,19 @@ impl RpcFault {
     }
 
     /// Applies the fault to the header of the newest block.
-    pub(super) fn newest(self, header: &Header) -> Header {
+    pub(super) fn apply_to_newest_header(self, header: &Header) -> Header {
         let ahead = match self {
             Self::BlocksToCome(ahead) => ahead,
             _ => 0,
         };
-        let mut newest = Header { number: header.number.saturating_add(ahead), ..self.header(header) };
+        let mut newest = Header { number: header.number.saturating_add(ahead), ..self.apply_to_header(header) };
         if self == Self::InventedBlocks {
             newest.extra_data = INVENTED.fetch_add(1, Ordering::Relaxed).to_be_bytes().into();
         }
         newest
     }
 
-    pub(super) fn header(self, header: &Header) -> Header {
+    pub(super) fn apply_to_header(self, header: &Header) -> Header {
         let mut header = header.clone();
         if matches!((self, header.number), (Self::OtherBlocks, 1..) | (Self::OtherGenesis, 0)) {
             header.extra_data = Bytes::from_static(b"another block");
@@ -300,18 +300,18 @@ fn asks_for(request: &[u8], method: &str) -> bool {
     request.windows(method.len()).any(|part| part == method.as_bytes())
 }
 
-fn with_other_end(bytes: &mut Bytes) {
+fn flip_last_bit(bytes: &mut Bytes) {
     let mut changed = bytes.to_vec();
     changed.last_mut().into_iter().for_each(|last| *last ^= 1);
     *bytes = changed.into();
 }
 
-fn other_records(sound: &[u8]) -> Bytes {
-    with_bytes_replaced(sound, b"x402://", b"x403://")
+fn forge_records(sound: &[u8]) -> Bytes {
+    replace_bytes(sound, b"x402://", b"x403://")
 }
 
 /// The same response with a string replaced by another one of the same length.
-fn with_bytes_replaced<const N: usize>(sound: &[u8], honest: &[u8; N], lie: &[u8; N]) -> Bytes {
+fn replace_bytes<const N: usize>(sound: &[u8], honest: &[u8; N], lie: &[u8; N]) -> Bytes {
     let mut bytes = sound.to_vec();
     let places: Vec<usize> = sound.windows(N).enumerate().filter(|(_, w)| *w == honest).map(|(at, _)| at).collect();
     for at in places {
@@ -327,7 +327,7 @@ fn huge() -> Body {
 }
 
 /// `(uint256 blockNumber, bytes32 blockHash, (bool, bytes)[])` whose elements all have the same offset.
-fn aliased(number: u64) -> Bytes {
+fn aliased_multicall_result(number: u64) -> Bytes {
     let element = (true, Bytes::from(vec![0; ALIASED_BYTES])).abi_encode_params();
     let head = (U256::from(number), B256::ZERO, U256::from(96), U256::from(ALIASED_ELEMENTS)).abi_encode();
     let offset = U256::from(32 * ALIASED_ELEMENTS).to_be_bytes::<32>();

@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::fault::RpcFault;
-use crate::chain::evm::{Call, Executed};
-use crate::chain::mined::Mined;
-use crate::chain::{CHAIN_ID, DOLLAR, GAS_LIMIT, SandboxChain, Sealed};
+use crate::chain::evm::{SandboxEvmCall, SandboxEvmOutcome};
+use crate::chain::mined::MinedTransaction;
+use crate::chain::{CHAIN_ID, DOLLAR, GAS_LIMIT, SandboxChain, SealedBlock};
 
 /// Maximum number of requests in a batch, as commonly allowed by public endpoints.
 const MAX_BATCH: usize = 100;
@@ -25,7 +25,7 @@ const MAX_PROOF_KEYS: usize = 1024;
 
 /// The response to a request body: an object for an object, an array for an array.
 pub(super) fn answer(chain: &SandboxChain, fault: RpcFault, body: &[u8]) -> String {
-    let node = Node { chain, fault };
+    let node = RpcNode { chain, fault };
     let reply = match serde_json::from_slice(body) {
         Ok(Value::Array(requests)) if requests.is_empty() || requests.len() > MAX_BATCH => {
             failure(&Value::Null, &RpcError::new(-32600, "a batch has 1 to 100 requests"))
@@ -37,7 +37,7 @@ pub(super) fn answer(chain: &SandboxChain, fault: RpcFault, body: &[u8]) -> Stri
     reply.to_string()
 }
 
-struct Node<'a> {
+struct RpcNode<'a> {
     chain: &'a SandboxChain,
     fault: RpcFault,
 }
@@ -71,7 +71,7 @@ impl RpcError {
     }
 }
 
-impl Node<'_> {
+impl RpcNode<'_> {
     fn reply(&self, request: &Value) -> Value {
         let id = request.get("id").unwrap_or(&Value::Null);
         let Some(method) = request.get("method").and_then(Value::as_str) else {
@@ -96,12 +96,14 @@ impl Node<'_> {
             "eth_getBlockByNumber" => self.block_by_number(parameter(params, 0)?),
             "eth_getBlockByHash" => {
                 let block = self.find(&BlockId::hash(parameter(params, 0)?));
-                Ok(self.header(block.map(|block| self.fault.header(&block.header))))
+                Ok(self.header(block.map(|block| self.fault.apply_to_header(&block.header))))
             }
             "eth_call" => self.call(parameter(params, 0)?, params),
-            "eth_createAccessList" => self.touched(parameter(params, 0)?, self.block(params, 1)?),
+            "eth_createAccessList" => self.create_access_list(parameter(params, 0)?, self.block(params, 1)?),
             "eth_getProof" => self.prove(params),
-            "eth_getCode" => Ok(json!(self.fault.code(self.block(params, 1)?.state.code(parameter(params, 0)?)))),
+            "eth_getCode" => {
+                Ok(json!(self.fault.apply_to_code(self.block(params, 1)?.state.code(parameter(params, 0)?))))
+            }
             "eth_getStorageAt" => {
                 let value = self.block(params, 2)?.state.storage(parameter(params, 0)?, parameter(params, 1)?);
                 Ok(json!(B256::from(value)))
@@ -111,21 +113,27 @@ impl Node<'_> {
                 Ok(json!(U64::from(self.block(params, 1)?.state.account(parameter(params, 0)?).nonce)))
             }
             "eth_getLogs" => self.logs(&parameter(params, 0)?),
-            "eth_getTransactionReceipt" => Ok(self.mined(parameter(params, 0)?, Mined::receipt_json)),
+            "eth_getTransactionReceipt" => {
+                Ok(self.transaction_data(parameter(params, 0)?, MinedTransaction::receipt_json))
+            }
             "eth_getTransactionByHash" if self.fault == RpcFault::ReceiptsAlone => Ok(Value::Null),
-            "eth_getTransactionByHash" => Ok(self.mined(parameter(params, 0)?, Mined::json)),
+            "eth_getTransactionByHash" => Ok(self.transaction_data(parameter(params, 0)?, MinedTransaction::json)),
             "eth_getBlockReceipts" => Ok(json!(self.find(&block_id(params, 0)?).map(receipts))),
             _ => Err(RpcError::unknown_method()),
         }
     }
 
     /// Data about a transaction. Null if no block contains it.
-    fn mined(&self, hash: B256, said: impl Fn(&Mined, &reading::Block, usize) -> Value) -> Value {
-        let said = |(block, index): (&Sealed, usize)| said(&block.transactions[index], &block.summary(), index);
+    fn transaction_data(
+        &self,
+        hash: B256,
+        said: impl Fn(&MinedTransaction, &reading::ChainBlock, usize) -> Value,
+    ) -> Value {
+        let said = |(block, index): (&SealedBlock, usize)| said(&block.transactions[index], &block.summary(), index);
         let (newest, finalized) = (self.chain.latest().number, self.chain.finalized());
-        let sound = self.chain.mined(newest, |mined| mined.hash == hash).map(said);
-        let decoy = || self.chain.mined(finalized.number, |mined| mined.to == Some(DOLLAR)).map(said);
-        self.fault.mined(hash, sound, decoy, &finalized)
+        let sound = self.chain.find_transaction(newest, |mined| mined.hash == hash).map(said);
+        let decoy = || self.chain.find_transaction(finalized.number, |mined| mined.to == Some(DOLLAR)).map(said);
+        self.fault.apply_to_transaction(hash, sound, decoy, &finalized)
     }
 
     /// The logs of a range of blocks, selected like go-ethereum: a block that does not exist yet has none.
@@ -138,18 +146,19 @@ impl Node<'_> {
             None => self.range(filter)?,
         };
         let is_wanted = |log: &Log| self.fault.ignores_the_filter() || filter.matches(&log.inner);
-        let is_within = |block: &&Arc<Sealed>| self.fault.ignores_the_filter() || range.contains(&block.header.number);
-        let blocks = self.chain.blocks.iter().filter(|block| self.fault.restamps() || is_within(block));
+        let is_within =
+            |block: &&Arc<SealedBlock>| self.fault.ignores_the_filter() || range.contains(&block.header.number);
+        let blocks = self.chain.blocks.iter().filter(|block| self.fault.restamps_logs() || is_within(block));
         let logs = blocks.flat_map(|block| self.logs_of(block)).filter(is_wanted);
-        let stamp = |log: Log| match self.fault.restamps() {
+        let stamp = |log: Log| match self.fault.restamps_logs() {
             true => Log { block_number: Some(*range.end()), ..log },
             false => log,
         };
-        Ok(json!(self.fault.logs(logs.map(stamp).collect())))
+        Ok(json!(self.fault.apply_to_logs(logs.map(stamp).collect())))
     }
 
-    fn logs_of(&self, block: &Sealed) -> Vec<Log> {
-        let hash = self.fault.header(&block.header).hash_slow();
+    fn logs_of(&self, block: &SealedBlock) -> Vec<Log> {
+        let hash = self.fault.apply_to_header(&block.header).hash_slow();
         let numbered = |(index, log): (usize, &alloy_primitives::Log)| Log {
             inner: log.clone(),
             block_hash: Some(hash),
@@ -194,14 +203,18 @@ impl Node<'_> {
         let parent = lags.then(|| self.chain.block(BlockId::hash(block.header.parent_hash))).flatten();
         let header = &parent.unwrap_or(block).header;
         let is_newest = number == BlockNumberOrTag::Latest;
-        Ok(self.header(Some(if is_newest { self.fault.newest(header) } else { self.fault.header(header) })))
+        Ok(self.header(Some(if is_newest {
+            self.fault.apply_to_newest_header(header)
+        } else {
+            self.fault.apply_to_header(header)
+        })))
     }
 
     /// The block as JSON, without transactions. Null if the block does not exist.
     fn header(&self, header: Option<alloy_consensus::Header>) -> Value {
         let block = header.map(|mut inner| {
             let hash = inner.hash_slow();
-            self.fault.fields(&mut inner);
+            self.fault.apply_to_header_fields(&mut inner);
             let header = Header { hash, inner, total_difficulty: None, size: None };
             Block::<B256>::new(header, BlockTransactions::Hashes(Vec::new()))
         });
@@ -209,8 +222,9 @@ impl Node<'_> {
     }
 
     /// The block selected by `id`. Also finds a block by the hash that a fault gave it.
-    fn find(&self, id: &BlockId) -> Option<&Sealed> {
-        let shown = |hash: B256| self.chain.blocks.iter().find(|b| self.fault.header(&b.header).hash_slow() == hash);
+    fn find(&self, id: &BlockId) -> Option<&SealedBlock> {
+        let shown =
+            |hash: B256| self.chain.blocks.iter().find(|b| self.fault.apply_to_header(&b.header).hash_slow() == hash);
         match id {
             BlockId::Hash(hash) => shown(hash.block_hash).map(AsRef::as_ref),
             BlockId::Number(_) => self.chain.block(*id),
@@ -218,7 +232,7 @@ impl Node<'_> {
     }
 
     /// The block selected by the parameter at `index`.
-    fn block(&self, params: &Value, index: usize) -> Result<&Sealed, RpcError> {
+    fn block(&self, params: &Value, index: usize) -> Result<&SealedBlock, RpcError> {
         self.find(&block_id(params, index)?).ok_or_else(RpcError::unknown_block)
     }
 
@@ -232,13 +246,14 @@ impl Node<'_> {
             return Err(RpcError::new(-32000, "distance to target block exceeds maximum proof window"));
         }
         let mut proof = self.block(params, 2)?.prove(parameter(params, 0)?, &slots);
-        self.fault.proof(&mut proof);
+        self.fault.apply_to_proof(&mut proof);
         Ok(json!(proof))
     }
 
     /// Like go-ethereum: a failed call has an access list too.
-    fn touched(&self, request: TransactionRequest, block: &Sealed) -> Result<Value, RpcError> {
-        let touched = block.touched(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))?;
+    fn create_access_list(&self, request: TransactionRequest, block: &SealedBlock) -> Result<Value, RpcError> {
+        let touched =
+            block.create_access_list(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))?;
         Ok(json!(AccessListResult {
             access_list: touched.list,
             gas_used: U256::from(touched.gas),
@@ -252,25 +267,25 @@ impl Node<'_> {
             return Err(RpcError::new(-32000, "missing trie node: state is not available"));
         }
         match block.call(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))? {
-            Executed::Returned(output) => {
-                Ok(json!(self.fault.call_result(block.header.number, &id, output.into_data())))
+            SandboxEvmOutcome::Returned(output) => {
+                Ok(json!(self.fault.apply_to_call_result(block.header.number, &id, output.into_data())))
             }
-            Executed::Reverted(data) => Err(RpcError::reverted(data)),
-            Executed::Halted(cause) => Err(RpcError::new(-32000, cause)),
+            SandboxEvmOutcome::Reverted(data) => Err(RpcError::reverted(data)),
+            SandboxEvmOutcome::Halted(cause) => Err(RpcError::new(-32000, cause)),
         }
     }
 }
 
-fn receipts(block: &Sealed) -> Vec<Value> {
+fn receipts(block: &SealedBlock) -> Vec<Value> {
     let summary = block.summary();
     block.transactions.iter().enumerate().map(|(index, mined)| mined.receipt_json(&summary, index)).collect()
 }
 
-fn message(request: TransactionRequest) -> Result<Call, RpcError> {
+fn message(request: TransactionRequest) -> Result<SandboxEvmCall, RpcError> {
     let Some(TxKind::Call(to)) = request.to else {
         return Err(RpcError::new(-32602, "the call names no contract"));
     };
-    Ok(Call {
+    Ok(SandboxEvmCall {
         from: request.from.unwrap_or(Address::ZERO),
         to,
         gas: request.gas.unwrap_or(GAS_LIMIT).min(GAS_LIMIT),

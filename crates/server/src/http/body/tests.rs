@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use clresolve_resolver::cpu_pool::{CpuPool, MAX_THREADS, Occupied};
+use clresolve_resolver::cpu_pool::{CpuPool, MAX_THREADS, OccupiedCpuPool};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::json;
 
 use super::*;
-use crate::http::in_force::InForce;
-use crate::http::{agent_requests, decisions, lint, receipts, serving};
+use crate::http::in_force::CurrentService;
+use crate::http::{agent_requests, build_service, decisions, lint, receipts};
 
 const NAME: &str = "summarizeagent.eth";
-const CLIENT: Client = Client::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
+const CLIENT: ClientIdentity = ClientIdentity::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
 /// A daemon on the sandbox, without a listener, that has [`NAME`] in its cache.
 struct Daemon {
-    in_force: Arc<InForce>,
+    in_force: Arc<CurrentService>,
     _sandbox: Sandbox,
 }
 
@@ -34,7 +34,7 @@ impl Daemon {
         // A reading at a new head may start a resolution, whose jobs these tests would mistake for theirs.
         state.following.stop();
         resolver.resolve(NAME).await;
-        Self { in_force: Arc::new(InForce::new(serving(state))), _sandbox: sandbox }
+        Self { in_force: Arc::new(CurrentService::new(build_service(state))), _sandbox: sandbox }
     }
 
     fn state(&self) -> Arc<AppState> {
@@ -48,9 +48,9 @@ impl Daemon {
 
     /// Starts `question`, disconnects once it has a job in the pool, and returns whether its document kept its slots
     /// until then.
-    async fn keeps_its_place(&self, question: impl Future<Output = Response>, busy: Occupied) -> bool {
+    async fn keeps_its_place(&self, question: impl Future<Output = Response>, busy: OccupiedCpuPool) -> bool {
         let (state, pool) = (self.state(), Arc::clone(self.state().resolver.pool()));
-        Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
+        OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS).await;
         let mut question = Box::pin(question);
         handed_over(&mut question, &pool).await;
         drop(question);
@@ -67,7 +67,7 @@ impl Daemon {
 async fn handed_over(question: &mut (impl Future<Output = Response> + Unpin), pool: &CpuPool) {
     tokio::select! {
         response = question => panic!("it was answered: {}", response.status()),
-        () = Occupied::wait_for_jobs(pool, MAX_THREADS + 1) => {}
+        () = OccupiedCpuPool::wait_for_jobs(pool, MAX_THREADS + 1) => {}
     }
 }
 
@@ -84,14 +84,14 @@ fn about_a_payment() -> serde_json::Value {
 async fn a_client_that_hangs_up_frees_no_place_before_its_document_is_read() {
     let daemon = Daemon::start().await;
     let (state, client) = (|| State(daemon.state()), || Extension(CLIENT));
-    let busy = || Occupied::whole(daemon.state().resolver.pool());
+    let busy = || OccupiedCpuPool::occupy_all(daemon.state().resolver.pool());
     let receipt = json!({"name": NAME, "receipt": {}});
     let request = json!({"name": NAME, "verb": "summarize", "request": {}});
     assert!(daemon.keeps_its_place(daemon.decide(about_a_payment()), busy()).await, "decisions");
-    assert!(daemon.keeps_its_place(lint::card(state(), client(), posted(json!({}))), busy()).await, "lint");
+    assert!(daemon.keeps_its_place(lint::lint_card(state(), client(), posted(json!({}))), busy()).await, "lint");
     assert!(daemon.keeps_its_place(receipts::verify(state(), client(), posted(receipt)), busy()).await, "receipts");
     assert!(
-        daemon.keeps_its_place(agent_requests::check(state(), client(), posted(request)), busy()).await,
+        daemon.keeps_its_place(agent_requests::check_agent_request(state(), client(), posted(request)), busy()).await,
         "requests"
     );
 }
@@ -108,7 +108,7 @@ async fn a_body_takes_as_many_places_as_its_head_announces() {
         if let Some(length) = announced {
             request.headers_mut().insert(CONTENT_LENGTH, length.parse().expect("a value"));
         }
-        document(request, &state, CLIENT, LIMIT).await.map(|(_, slot)| slot)
+        read_document(request, &state, CLIENT, LIMIT).await.map(|(_, slot)| slot)
     };
     let mut held = Vec::new();
     for _ in 0..connections {
@@ -132,12 +132,12 @@ async fn a_body_takes_as_many_places_as_its_head_announces() {
 async fn a_client_that_hangs_up_frees_no_place_before_its_payment_is_judged() {
     let daemon = Daemon::start().await;
     let pool = Arc::clone(daemon.state().resolver.pool());
-    let first = Occupied::whole(&pool);
-    Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
+    let first = OccupiedCpuPool::occupy_all(&pool);
+    OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS).await;
     let mut question = Box::pin(daemon.decide(about_a_payment()));
     handed_over(&mut question, &pool).await;
-    let busy = Occupied::whole(&pool);
-    Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
+    let busy = OccupiedCpuPool::occupy_all(&pool);
+    OccupiedCpuPool::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
     // The parsing job ends. The judging job will queue behind the running ones.
     first.release().await;
     assert!(daemon.keeps_its_place(question, busy).await);

@@ -40,17 +40,17 @@ const BAD_HEADS: [(&str, &[&str]); 22] = [
     ("", &[]),
 ];
 
-fn limits() -> HttpConfig {
-    let mut limits = HttpConfig::default();
+fn limits() -> HttpServerConfig {
+    let mut limits = HttpServerConfig::default();
     (limits.idle_timeout, limits.head_timeout) = (PATIENCE, PATIENCE);
     limits
 }
 
 /// Serves one connection whose handler answers every request with 200, and drops the stream at the end.
-async fn serve_all(near: DuplexStream, limits: HttpConfig) {
-    let activity = Arc::new(Activity::new());
+async fn serve_all(near: DuplexStream, limits: HttpServerConfig) {
+    let activity = Arc::new(ConnectionActivity::new());
     let handle = |_: Request<Body>| async {
-        activity.request_begins(false);
+        activity.begin_request(false);
         let mut response = Response::new(Body::empty());
         response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
         response
@@ -137,7 +137,7 @@ async fn a_slow_head_is_refused_and_an_idle_connection_ends_without_a_word() {
         (brief, long, good.to_owned(), &["200"]),
         (brief, long, format!("{good}GET"), &["200"]),
     ] {
-        let limits = HttpConfig { idle_timeout, head_timeout, ..HttpConfig::default() };
+        let limits = HttpServerConfig { idle_timeout, head_timeout, ..HttpServerConfig::default() };
         let (near, mut far) = duplex(1 << 16);
         tokio::spawn(serve_all(near, limits));
         let ahead_of_the_answer = if expected.len() == 2 { good.len() } else { sent.len() };
@@ -191,11 +191,11 @@ async fn a_client_that_keeps_its_side_open_is_left_after_a_time() {
 #[tokio::test]
 async fn a_client_that_does_not_read_its_answer_is_left() {
     let (near, mut far) = duplex(64);
-    let limits = HttpConfig { read_timeout: Duration::from_millis(10), ..limits() };
+    let limits = HttpServerConfig { read_timeout: Duration::from_millis(10), ..limits() };
     let handle = async |_: Request<Body>| Response::new(Body::from(vec![b'x'; 1 << 20]));
     let (_end, ended) = watch::channel(false);
     far.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("the pipe has room");
-    let activity = Arc::new(Activity::new());
+    let activity = Arc::new(ConnectionActivity::new());
     let served =
         timeout(STALLED, serve(near, &limits, &activity, handle, ended)).await.expect("the connection is left");
     assert!(served.is_err(), "an answer that was not read was not given");
@@ -204,9 +204,9 @@ async fn a_client_that_does_not_read_its_answer_is_left() {
 #[tokio::test]
 async fn a_connection_whose_body_does_not_come_makes_room() {
     let (near, mut far) = duplex(1 << 20);
-    let activity = Arc::new(Activity::new());
+    let activity = Arc::new(ConnectionActivity::new());
     let handle = async |request: Request<Body>| {
-        activity.request_begins(false);
+        activity.begin_request(false);
         let _ = axum::body::to_bytes(request.into_body(), 16).await;
         Response::new(Body::empty())
     };
@@ -214,10 +214,10 @@ async fn a_connection_whose_body_does_not_come_makes_room() {
     let (_end, ended) = watch::channel(false);
     let limits = limits();
     let stalls = async {
-        while activity.head_is_due(PATIENCE, PATIENCE).is_some() || activity.waiting().is_none() {
+        while activity.head_deadline(PATIENCE, PATIENCE).is_some() || activity.eviction_rank().is_none() {
             tokio::task::yield_now().await;
         }
-        activity.make_room();
+        activity.request_close();
     };
     let (served, ()) = timeout(STALLED, async { tokio::join!(serve(near, &limits, &activity, handle, ended), stalls) })
         .await
@@ -228,7 +228,7 @@ async fn a_connection_whose_body_does_not_come_makes_room() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_lingers_makes_room() {
     let (near, mut far) = duplex(1 << 20);
-    let activity = Arc::new(Activity::new());
+    let activity = Arc::new(ConnectionActivity::new());
     let handle = async |_: Request<Body>| Response::new(Body::empty());
     let (_end, ended) = watch::channel(false);
     let limits = limits();
@@ -236,7 +236,7 @@ async fn a_connection_that_lingers_makes_room() {
         far.write_all(b"no head\r\n\r\n").await.expect("the pipe has room");
         let mut answer = String::new();
         far.read_to_string(&mut answer).await.expect("the pipe is open");
-        activity.make_room();
+        activity.request_close();
         answer
     };
     let began = Instant::now();
@@ -249,9 +249,9 @@ async fn a_connection_that_lingers_makes_room() {
 #[tokio::test]
 async fn a_connection_that_makes_room_gives_the_answer_in_work_and_no_other() {
     let (near, mut far) = duplex(1 << 20);
-    let (activity, go) = (Arc::new(Activity::new()), Notify::new());
+    let (activity, go) = (Arc::new(ConnectionActivity::new()), Notify::new());
     let handle = async |_: Request<Body>| {
-        activity.request_begins(true);
+        activity.begin_request(true);
         go.notified().await;
         Response::new(Body::from("first"))
     };
@@ -259,11 +259,11 @@ async fn a_connection_that_makes_room_gives_the_answer_in_work_and_no_other() {
     let limits = limits();
     let client = async {
         far.write_all(&b"GET /v1/gate/a.eth HTTP/1.1\r\n\r\n".repeat(3)).await.expect("the pipe has room");
-        while activity.in_work().is_none() {
+        while activity.in_progress_since().is_none() {
             tokio::task::yield_now().await;
         }
-        activity.make_room();
-        while !activity.ends_after_answer() {
+        activity.request_close();
+        while !activity.closes_after_response() {
             tokio::task::yield_now().await;
         }
         go.notify_one();

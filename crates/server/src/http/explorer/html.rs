@@ -1,6 +1,6 @@
 //! Renders foreign text and lists of facts as HTML.
 
-use clresolve_core::text::Foreign;
+use clresolve_core::text::UntrustedText;
 use jiff::Timestamp;
 use maud::{Markup, PreEscaped, Render, html};
 
@@ -10,16 +10,16 @@ const SHOWN: usize = 1_000;
 
 /// Foreign text with its unsafe characters visible. Only values that the user submits or copies bypass this: the page
 /// contains them unchanged and in full, and maud escapes their markup.
-pub(super) fn foreign(text: &str) -> Markup {
+pub(super) fn foreign_text(text: &str) -> Markup {
     if clresolve_core::mutant!("explorer-shows-markup") {
         return PreEscaped(text.to_owned());
     }
-    html! { (Foreign::new(text).at_most(SHOWN)) }
+    html! { (UntrustedText::new(text).with_limit(SHOWN)) }
 }
 
 /// Foreign text in a `code` element.
 pub(super) fn code(text: &str) -> Markup {
-    html! { code { (foreign(text)) } }
+    html! { code { (foreign_text(text)) } }
 }
 
 /// The URL of the explorer's page with these query parameters.
@@ -43,7 +43,7 @@ pub(super) fn section(id: &str, heading: &str, body: &Markup) -> Markup {
 }
 
 /// `number` with commas as thousands separators.
-pub(super) fn grouped(number: u64) -> String {
+pub(super) fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -56,15 +56,15 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// An RFC 3339 time to the second, in a readable form.
-pub(super) fn moment(text: &str) -> Markup {
+pub(super) fn time_element(text: &str) -> Markup {
     match text.parse::<Timestamp>() {
         Ok(time) => html! { (time.strftime("%Y-%m-%d %H:%M:%S UTC")) },
-        Err(_) => foreign(text),
+        Err(_) => foreign_text(text),
     }
 }
 
 /// A digest or a CID with its middle elided: enough to compare two by eye.
-pub(super) fn short(digest: &str) -> String {
+pub(super) fn shorten_digest(digest: &str) -> String {
     let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
     let characters = digest.chars().count();
     if characters < 24 {
@@ -81,16 +81,19 @@ mod tests {
 
     #[test]
     fn foreign_text_has_no_markup_and_hides_nothing() {
-        let shown = foreign("<script>\"a\" & 'b'\u{202e}</script>").into_string();
+        let shown = foreign_text("<script>\"a\" & 'b'\u{202e}</script>").into_string();
         assert_eq!(shown, "&lt;script&gt;&quot;a&quot; &amp; 'b'\\u{202e}&lt;/script&gt;");
     }
 
     #[test]
     fn numbers_digests_and_times_are_made_to_be_read() {
-        assert_eq!([0, 999, 1_000, 21_000_000].map(grouped), ["0", "999", "1,000", "21,000,000"]);
-        assert_eq!(short("sha256:57b9b8e25fa3820e47f86d5372149f648af7f35a6a94119421d442528951dee6"), "57b9b8e2…51dee6");
-        assert_eq!(short("nothing"), "nothing");
-        assert_eq!(moment("2026-11-22T19:10:26.588744982Z").into_string(), "2026-11-22 19:10:26 UTC");
-        assert_eq!(moment("<b>").into_string(), "&lt;b&gt;");
+        assert_eq!([0, 999, 1_000, 21_000_000].map(group_thousands), ["0", "999", "1,000", "21,000,000"]);
+        assert_eq!(
+            shorten_digest("sha256:57b9b8e25fa3820e47f86d5372149f648af7f35a6a94119421d442528951dee6"),
+            "57b9b8e2…51dee6"
+        );
+        assert_eq!(shorten_digest("nothing"), "nothing");
+        assert_eq!(time_element("2026-11-22T19:10:26.588744982Z").into_string(), "2026-11-22 19:10:26 UTC");
+        assert_eq!(time_element("<b>").into_string(), "&lt;b&gt;");
     }
 }

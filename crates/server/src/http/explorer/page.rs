@@ -4,19 +4,21 @@
 use std::borrow::Cow;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::name_hint::{NameHint, NoName};
-use clresolve_core::reading::{Grade, Proof};
-use clresolve_core::reason::{Code, Effect, Fixer, Reason, Refusal, Step, title_of};
-use clresolve_core::state::State;
-use clresolve_core::text::{capitalized, in_shell};
-use clresolve_payment::check::CheckAnswer;
-use clresolve_resolver::config::{ChainConfig, DEFAULT_PROFILE};
-use clresolve_verdict::verdict::{Anchor, Depth, Identity, ProfileUsed, Served, Verdict};
+use clresolve_core::name_hint::{NameSuggestion, NonNameInputKind};
+use clresolve_core::reading::{ProofGrade, ProofStrength};
+use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect, Refusal, ResolutionStep, title_of};
+use clresolve_core::state::TrustState;
+use clresolve_core::text::{capitalized, shell_quote};
+use clresolve_payment::check::SellerCheckDocument;
+use clresolve_resolver::config::{DEFAULT_PROFILE, EnsChainConfig};
+use clresolve_verdict::verdict::{
+    AgentIdentity, AppliedProfile, ChainAnchor, ResolutionDepth, Verdict, VerdictCopyKind,
+};
 use maud::{DOCTYPE, Markup, Render, html};
 use serde_json::Value;
 
-use super::html::{code, facts, foreign, grouped, link, moment, section};
-use super::walk::{self, Mark, sign};
+use super::html::{code, facts, foreign_text, group_thousands, link, section, time_element};
+use super::walk::{self, DiagramStageStatus, status_icon};
 use super::{samples, seller};
 
 /// The name of the sandbox network. Its verdicts prove nothing.
@@ -36,7 +38,7 @@ const MAX_LISTED: usize = 20;
 pub(super) struct PageQuery<'a> {
     pub(super) name: &'a str,
     pub(super) profile: Option<&'a str>,
-    pub(super) depth: Option<Depth>,
+    pub(super) depth: Option<ResolutionDepth>,
     /// Whether the URL of a seller is a question too.
     pub(super) accepts_urls: bool,
 }
@@ -51,7 +53,7 @@ impl PageQuery<'_> {
 
 /// The gate's view of a name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AtGate<'a> {
+pub(super) struct GateView<'a> {
     /// The verdict under the gate's own rules.
     pub(super) verdict: &'a Verdict,
     /// The code of the gate's objection to the agent.
@@ -60,42 +62,42 @@ pub(super) struct AtGate<'a> {
 
 /// What the page shows about a name.
 #[derive(Debug)]
-pub(super) enum Shown<'a> {
+pub(super) enum ExplorerPageContent<'a> {
     /// What is proven about the name.
     Verdict {
         verdict: &'a Verdict,
         /// The gate's decision, or why it could not be obtained.
-        gate: Result<AtGate<'a>, Refusal>,
+        gate: Result<GateView<'a>, Refusal>,
         /// The route through which the seller is queried, if that is permitted.
         sellers: Option<&'static str>,
         /// The network that was queried.
-        chain: &'a ChainConfig,
+        chain: &'a EnsChainConfig,
     },
     /// Who is paid by the seller at the URL that was typed.
-    Seller(&'a CheckAnswer),
+    Seller(&'a SellerCheckDocument),
     /// Why the typed text is not an ENS name.
-    NoName(NoNameShown<'a>),
+    NoName(InvalidNameExplanation<'a>),
     /// Why there is no answer, with details.
     Refusal(Refusal, &'a str),
 }
 
 /// Why the typed text is not an ENS name.
 #[derive(Debug)]
-pub(super) struct NoNameShown<'a> {
+pub(super) struct InvalidNameExplanation<'a> {
     /// A sentence. It may contain foreign text.
     why: Cow<'a, str>,
     meant: Option<Cow<'a, str>>,
 }
 
-impl<'a> NoNameShown<'a> {
+impl<'a> InvalidNameExplanation<'a> {
     /// Recognises text that is not an ENS name, before the resolution. A name without a dot counts as a typing error.
-    pub(super) fn recognized(typed: &'a str) -> Option<Self> {
-        if let Some(NameHint { what, meant }) = NameHint::of(typed) {
+    pub(super) fn recognize(typed: &'a str) -> Option<Self> {
+        if let Some(NameSuggestion { what, meant }) = NameSuggestion::from_text(typed) {
             let why = match what {
-                NoName::Entry => "This is the entry of an agent.",
-                NoName::Url => "This is a URL.",
-                NoName::Address => "This is an address.",
-                NoName::Padded => "An ENS name has no spaces around it and no dot at its end.",
+                NonNameInputKind::Entry => "This is the entry of an agent.",
+                NonNameInputKind::Url => "This is a URL.",
+                NonNameInputKind::Address => "This is an address.",
+                NonNameInputKind::Padded => "An ENS name has no spaces around it and no dot at its end.",
             };
             return Some(Self { why: why.into(), meant: meant.map(Cow::Borrowed) });
         }
@@ -108,15 +110,15 @@ impl<'a> NoNameShown<'a> {
     }
 
     /// The explanation from the verdict, if the text has no normal form.
-    pub(super) fn of(verdict: &'a Verdict) -> Option<Self> {
-        let reason = verdict.reasons.iter().find(|reason| reason.code == Code::NameInvalid)?;
+    pub(super) fn from_verdict(verdict: &'a Verdict) -> Option<Self> {
+        let reason = verdict.reasons.iter().find(|reason| reason.code == ReasonCode::NameInvalid)?;
         let why = reason.observed.as_ref().map_or_else(String::new, |rule| format!("{}.", capitalized(rule)));
         Some(Self { why: why.into(), meant: None })
     }
 }
 
 /// The page before a name is entered.
-pub(super) fn start(query: PageQuery<'_>, profile: &str, chain: &ChainConfig) -> Markup {
+pub(super) fn start(query: PageQuery<'_>, profile: &str, chain: &EnsChainConfig) -> Markup {
     let result = html! {
         p.lead {
             "An ENS name says where an agent’s card is, what its hash is, and which entry to call. This page proves \
@@ -124,26 +126,28 @@ pub(super) fn start(query: PageQuery<'_>, profile: &str, chain: &ChainConfig) ->
              none of them alone. Rules: " (code(profile)) "."
         }
         @if chain.world == SANDBOX { (samples::section()) }
-        (walk::waiting())
+        (walk::empty_diagram())
     };
-    document("clresolve: is this agent real?", "start", query, &result)
+    html_document("clresolve: is this agent real?", "start", query, &result)
 }
 
-pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> Markup {
-    let title = |word: &str, name: &str| html! { (word) ": " (foreign(name)) };
+pub(super) fn write(query: PageQuery<'_>, shown: &ExplorerPageContent<'_>) -> Markup {
+    let title = |word: &str, name: &str| html! { (word) ": " (foreign_text(name)) };
     match shown {
-        Shown::Verdict { verdict, gate, sellers, chain } => {
+        ExplorerPageContent::Verdict { verdict, gate, sellers, chain } => {
             let title = title(&conclusion(verdict, *gate).1, name_of(verdict));
-            document(title, "about", query, &of_verdict(query, verdict, *gate, *sellers, chain))
+            html_document(title, "about", query, &verdict_section(query, verdict, *gate, *sellers, chain))
         }
-        Shown::Seller(check) => {
+        ExplorerPageContent::Seller(check) => {
             let title = title(&capitalized(check.decision.as_str()), query.name);
-            document(title, "about", query, &seller::of(query.name, check, &articles(&check.reasons)))
+            html_document(title, "about", query, &seller::seller_section(query.name, check, &articles(&check.reasons)))
         }
-        Shown::NoName(shown) => {
-            document(title("Not an ENS name", query.name), "about", query, &of_no_name(query, shown))
+        ExplorerPageContent::NoName(shown) => {
+            html_document(title("Not an ENS name", query.name), "about", query, &invalid_name_section(query, shown))
         }
-        Shown::Refusal(refusal, detail) => document("No answer", "about", query, &of_refusal(*refusal, detail)),
+        ExplorerPageContent::Refusal(refusal, detail) => {
+            html_document("No answer", "about", query, &refusal_section(*refusal, detail))
+        }
     }
 }
 
@@ -162,7 +166,7 @@ fn choices(query: PageQuery<'_>) -> Markup {
     }
 }
 
-fn document(title: impl Render, class: &str, query: PageQuery<'_>, result: &Markup) -> Markup {
+fn html_document(title: impl Render, class: &str, query: PageQuery<'_>, result: &Markup) -> Markup {
     let (longest, or_url) = if query.accepts_urls { (2048, ", or the URL of an x402 seller") } else { (255, "") };
     html! {
         (DOCTYPE)
@@ -202,43 +206,43 @@ fn document(title: impl Render, class: &str, query: PageQuery<'_>, result: &Mark
     }
 }
 
-fn of_no_name(query: PageQuery<'_>, shown: &NoNameShown<'_>) -> Markup {
+fn invalid_name_section(query: PageQuery<'_>, shown: &InvalidNameExplanation<'_>) -> Markup {
     html! {
         section.hero.no-name aria-labelledby="state" {
-            (walk::headline(Mark::Skip, "Not an ENS name", query.name))
-            p.summary { (foreign(&shown.why)) }
+            (walk::headline(DiagramStageStatus::Skip, "Not an ENS name", query.name))
+            p.summary { (foreign_text(&shown.why)) }
             @if let Some(name) = &shown.meant {
-                p.advice { "Did you mean " a href=(link_to(name, query)) { (foreign(name)) } "?" }
+                p.advice { "Did you mean " a href=(link_to(name, query)) { (foreign_text(name)) } "?" }
             }
         }
-        (walk::waiting())
+        (walk::empty_diagram())
     }
 }
 
-fn of_refusal(refusal: Refusal, detail: &str) -> Markup {
+fn refusal_section(refusal: Refusal, detail: &str) -> Markup {
     html! {
         section.hero.refusal {
-            h2 { span.seal { (sign(Mark::Unknown)) } span.state { "No answer" } }
+            h2 { span.seal { (status_icon(DiagramStageStatus::Unknown)) } span.state { "No answer" } }
             p.summary { (refusal.title()) }
-            @if !detail.is_empty() { p { (foreign(detail)) } }
-            p { "Code: " code { (refusal) } }
+            @if !detail.is_empty() { p { (foreign_text(detail)) } }
+            p { "ReasonCode: " code { (refusal) } }
         }
-        (walk::waiting())
+        (walk::empty_diagram())
     }
 }
 
-fn of_verdict(
+fn verdict_section(
     query: PageQuery<'_>,
     verdict: &Verdict,
-    gate: Result<AtGate<'_>, Refusal>,
+    gate: Result<GateView<'_>, Refusal>,
     sellers: Option<&str>,
-    chain: &ChainConfig,
+    chain: &EnsChainConfig,
 ) -> Markup {
     html! {
-        (hero(verdict, gate, sellers))
-        (walk::of(verdict))
-        (reasons(query, verdict))
-        div.grid { (agent(verdict)) (records(verdict)) (payee(verdict)) (memory(verdict)) (commands(verdict, chain)) }
+        (headline_section(verdict, gate, sellers))
+        (walk::verdict_diagram(verdict))
+        (reasons_section(query, verdict))
+        div.grid { (agent_section(verdict)) (records_section(verdict)) (payee_section(verdict)) (memory_section(verdict)) (commands_section(verdict, chain)) }
     }
 }
 
@@ -249,10 +253,10 @@ fn name_of(verdict: &Verdict) -> &str {
 
 /// The headline with the state and what to do. `seller` is the route through which the script queries the seller if the
 /// gate admits the agent.
-fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&str>) -> Markup {
+fn headline_section(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>, seller: Option<&str>) -> Markup {
     let name = name_of(verdict);
     let (mark, word) = conclusion(verdict, gate);
-    let is_trusted = verdict.state == State::Trusted;
+    let is_trusted = verdict.state == TrustState::Trusted;
     let seller = seller.filter(|_| is_trusted && passes(gate));
     let verb = verdict.identity.as_ref().and_then(|identity| identity.verbs.first());
     html! {
@@ -260,9 +264,9 @@ fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&st
             data-verb=(verb.map_or("", String::as_str)) data-seller=[seller] {
             (walk::headline(mark, &word, name))
             @if name != verdict.name.input { p.typed { "typed as " (code(&verdict.name.input)) } }
-            p.summary { (foreign(&verdict.summary)) }
+            p.summary { (foreign_text(&verdict.summary)) }
             p.advice { (advice(verdict, gate)) }
-            (rules(verdict, gate))
+            (rules_section(verdict, gate))
             @if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == SANDBOX) {
                 p.world { strong { "Sandbox." } " These names are samples; this proves nothing about real ones." }
             }
@@ -272,27 +276,29 @@ fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&st
 
 /// The conclusion for a reader who stops here. A trusted verdict is shown as "trusted" only if the gate admits the
 /// agent.
-fn conclusion(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> (Mark, String) {
+fn conclusion(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>) -> (DiagramStageStatus, String) {
     match (verdict.state, gate) {
-        (State::Trusted, Ok(AtGate { objection: Some(_), .. })) => (Mark::Fail, "Denied".to_owned()),
-        (State::Trusted, Err(_)) => (Mark::Unknown, "Undecided".to_owned()),
+        (TrustState::Trusted, Ok(GateView { objection: Some(_), .. })) => {
+            (DiagramStageStatus::Fail, "Denied".to_owned())
+        }
+        (TrustState::Trusted, Err(_)) => (DiagramStageStatus::Unknown, "Undecided".to_owned()),
         (state, _) => (state.into(), capitalized(state.as_str())),
     }
 }
 
-fn passes(gate: Result<AtGate<'_>, Refusal>) -> bool {
+fn passes(gate: Result<GateView<'_>, Refusal>) -> bool {
     gate.is_ok_and(|gate| gate.objection.is_none())
 }
 
 /// The rules, if they differ from the gate's.
-fn rules(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> Markup {
+fn rules_section(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>) -> Markup {
     let used = &verdict.profile;
-    let of = |used: &ProfileUsed| html! { (code(&used.id)) " at depth " (used.depth) };
-    let are_of_gate = |gate: &ProfileUsed| gate.id == used.id && gate.depth == used.depth;
+    let of = |used: &AppliedProfile| html! { (code(&used.id)) " at depth " (used.depth) };
+    let are_of_gate = |gate: &AppliedProfile| gate.id == used.id && gate.depth == used.depth;
     html! {
         @match gate {
-            Ok(AtGate { verdict, .. }) if are_of_gate(&verdict.profile) => {},
-            Ok(AtGate { verdict, objection }) => p.rules {
+            Ok(GateView { verdict, .. }) if are_of_gate(&verdict.profile) => {},
+            Ok(GateView { verdict, objection }) => p.rules {
                 "Judged by " (of(used)) ". The gate judges by " (of(&verdict.profile)) ", and "
                 (if objection.is_none() { "lets it pass." } else { "denies it." })
             },
@@ -304,20 +310,20 @@ fn rules(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> Markup {
 }
 
 /// The recommended action.
-fn advice(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> Markup {
+fn advice(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>) -> Markup {
     let fixer = verdict.reasons.first().map(|reason| reason.code.entry().fixer);
     html! {
         @match (verdict.state, fixer) {
-            (State::Trusted, _) => (at_gate(gate)),
-            (State::Untrusted, Some(Fixer::Asker)) => "Do not call or pay it. Check the spelling of the name.",
-            (State::Untrusted, Some(Fixer::Operator)) => {
+            (TrustState::Trusted, _) => (gate_advice(gate)),
+            (TrustState::Untrusted, Some(FixerRole::Asker)) => "Do not call or pay it. Check the spelling of the name.",
+            (TrustState::Untrusted, Some(FixerRole::Operator)) => {
                 "Do not call or pay it: the rules in force here do not admit it."
             },
-            (State::Untrusted, Some(Fixer::Nobody)) => "Do not call or pay it yet. Wait: nobody has to act.",
-            (State::Untrusted, Some(Fixer::Publisher) | None) => {
+            (TrustState::Untrusted, Some(FixerRole::Nobody)) => "Do not call or pay it yet. Wait: nobody has to act.",
+            (TrustState::Untrusted, Some(FixerRole::Publisher) | None) => {
                 "Do not call or pay it; its publisher has to fix this."
             },
-            (State::Indeterminate, _) => { "Do not rely on it yet." (when_to_ask_again(verdict)) },
+            (TrustState::Indeterminate, _) => { "Do not rely on it yet." (when_to_ask_again(verdict)) },
         }
     }
 }
@@ -326,15 +332,15 @@ fn advice(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> Markup {
 fn when_to_ask_again(verdict: &Verdict) -> String {
     match (verdict.reasons.first(), verdict.freshness.retry_after) {
         // An earlier question costs a resolution and finds no newer finalized block.
-        (Some(reason), _) if reason.code == Code::RecordPending => " Ask again in about 15 minutes.".to_owned(),
+        (Some(reason), _) if reason.code == ReasonCode::RecordPending => " Ask again in about 15 minutes.".to_owned(),
         (Some(reason), Some(seconds)) if reason.retryable => format!(" Ask again in {seconds} s."),
         _ => String::new(),
     }
 }
 
 /// The recommended action for a trusted agent: it follows the gate's decision.
-fn at_gate(gate: Result<AtGate<'_>, Refusal>) -> Markup {
-    let Ok(AtGate { verdict, objection }) = gate else { return html! { "Do not rely on it yet." } };
+fn gate_advice(gate: Result<GateView<'_>, Refusal>) -> Markup {
+    let Ok(GateView { verdict, objection }) = gate else { return html! { "Do not rely on it yet." } };
     if let Some(slug) = objection {
         let title = title_of(slug).unwrap_or_default();
         return html! { "Do not call or pay it: the gate denies it, " (code(slug)) ". " (title) };
@@ -348,7 +354,7 @@ fn at_gate(gate: Result<AtGate<'_>, Refusal>) -> Markup {
 }
 
 /// Every reason: its meaning, the expected and observed values, and the fix.
-fn reasons(query: PageQuery<'_>, verdict: &Verdict) -> Markup {
+fn reasons_section(query: PageQuery<'_>, verdict: &Verdict) -> Markup {
     let near = html! {
         @for near in &verdict.profile.near_misses {
             @let query = PageQuery { profile: Some(&near.profile), ..query };
@@ -374,26 +380,26 @@ fn link_to(name: &str, query: PageQuery<'_>) -> String {
 }
 
 fn articles(reasons: &[Reason]) -> Markup {
-    html! { @for one in reasons { (reason(one)) } }
+    html! { @for one in reasons { (reason_article(one)) } }
 }
 
-fn reason(reason: &Reason) -> Markup {
+fn reason_article(reason: &Reason) -> Markup {
     let (class, word, mark) = match reason.effect {
-        Effect::Fail => ("fail", "fails", Mark::Fail),
-        Effect::Unknown => ("unknown", "open", Mark::Unknown),
-        Effect::Warn => ("warn", "warning", Mark::Skip),
+        ReasonEffect::Fail => ("fail", "fails", DiagramStageStatus::Fail),
+        ReasonEffect::Unknown => ("unknown", "open", DiagramStageStatus::Unknown),
+        ReasonEffect::Warn => ("warn", "warning", DiagramStageStatus::Skip),
     };
     html! {
         article.reason.(class) {
-            h3 { span.dot { (sign(mark)) } code { (reason.code) } }
+            h3 { span.dot { (status_icon(mark)) } code { (reason.code) } }
             p.where {
                 (word) ", in the step " (reason.step)
-                @if let Some(rule) = &reason.requirement { ", rule " (foreign(rule)) }
+                @if let Some(rule) = &reason.requirement { ", rule " (foreign_text(rule)) }
                 @if let Some(place) = &reason.place { ", at " (code(place)) }
             }
-            p { (foreign(&reason.message)) }
-            (values(reason))
-            @if let Some(proposed) = &reason.fix { div.fix { (fix(proposed)) } }
+            p { (foreign_text(&reason.message)) }
+            (reason_values(reason))
+            @if let Some(proposed) = &reason.fix { div.fix { (reason_fix(proposed)) } }
             details {
                 summary { "What " code { (reason.code) } " means" }
                 p { (reason.code.entry().explanation) }
@@ -403,7 +409,7 @@ fn reason(reason: &Reason) -> Markup {
 }
 
 /// The expected and observed values.
-fn values(reason: &Reason) -> Markup {
+fn reason_values(reason: &Reason) -> Markup {
     html! {
         @if reason.expected.is_some() || reason.observed.is_some() {
             dl.values {
@@ -415,39 +421,39 @@ fn values(reason: &Reason) -> Markup {
 }
 
 /// The fix, with a text record line if one is proposed.
-fn fix(fix: &str) -> Markup {
+fn reason_fix(fix: &str) -> Markup {
     let Some((key, value)) = fix.strip_prefix("set ").and_then(|line| line.split_once(" to ")) else {
-        return html! { p { strong { "Fix:" } " " (foreign(fix)) } };
+        return html! { p { strong { "Fix:" } " " (foreign_text(fix)) } };
     };
     html! {
         p { strong { "Fix:" } " if what was observed is what its publisher meant, set this text record." }
-        (copied(html! { (foreign(key)) " = " (foreign(value)) }))
+        (copyable_line(html! { (foreign_text(key)) " = " (foreign_text(value)) }))
     }
 }
 
 /// A line that is meant to be copied. The script adds the copy button.
-fn copied(line: impl Render) -> Markup {
+fn copyable_line(line: impl Render) -> Markup {
     html! { pre.copy tabindex="0" { code { (line) } } }
 }
 
-fn agent(verdict: &Verdict) -> Markup {
+fn agent_section(verdict: &Verdict) -> Markup {
     let body = match &verdict.identity {
-        Some(identity) => html! { p { "As described by its card." } (described(identity)) },
+        Some(identity) => html! { p { "As described by its card." } (identity_facts(identity)) },
         None => html! { p { "Nothing is known about the agent, because no card was read." } },
     };
     section("agent", "The agent", &body)
 }
 
-fn described(identity: &Identity) -> Markup {
+fn identity_facts(identity: &AgentIdentity) -> Markup {
     let owner = identity.owner.as_ref().map(|owner| {
         let proven = if owner.proven { "proven on chain" } else { "not proven" };
         html! { (code(&owner.name)) " " span.soft { (proven) } }
     });
     facts([
         ("Owner", owner),
-        ("Class", identity.class.as_deref().map(foreign)),
-        ("Status", identity.status.as_deref().map(foreign)),
-        ("Version", identity.version.as_deref().map(foreign)),
+        ("Class", identity.class.as_deref().map(foreign_text)),
+        ("Status", identity.status.as_deref().map(foreign_text)),
+        ("Version", identity.version.as_deref().map(foreign_text)),
         ("Verbs", words(&identity.verbs)),
         ("Entry", identity.entry.as_deref().map(code)),
         ("Networks", words(&identity.networks)),
@@ -463,20 +469,20 @@ fn words(words: &[String]) -> Option<Markup> {
 }
 
 /// Who vouches for the records, and at which block.
-fn records(verdict: &Verdict) -> Markup {
+fn records_section(verdict: &Verdict) -> Markup {
     let body = match &verdict.anchor {
-        Some(anchor) => html! { p { (vouched(anchor)) } (read_at(anchor)) },
+        Some(anchor) => html! { p { (voucher_description(anchor)) } (anchor_description(anchor)) },
         None => html! { p { "Nobody: nothing was read from the chain." } },
     };
     section("records", "Who vouches for the records", &body)
 }
 
 /// Where and when the records were read.
-fn read_at(anchor: &Anchor) -> Markup {
+fn anchor_description(anchor: &ChainAnchor) -> Markup {
     let block = &anchor.block;
-    let at = html! { (grouped(block.number)) " " span.soft { (foreign(&block.tag)) ", " (moment(&block.timestamp)) } };
+    let at = html! { (group_thousands(block.number)) " " span.soft { (foreign_text(&block.tag)) ", " (time_element(&block.timestamp)) } };
     facts([
-        ("Chain", Some(html! { (code(&anchor.chain)) " " span.soft { (foreign(&anchor.world)) } })),
+        ("Chain", Some(html! { (code(&anchor.chain)) " " span.soft { (foreign_text(&anchor.world)) } })),
         ("Block", Some(at)),
         ("Block hash", Some(code(&block.hash))),
         ("Resolver", anchor.resolver.as_deref().map(code)),
@@ -485,21 +491,21 @@ fn read_at(anchor: &Anchor) -> Markup {
     ])
 }
 
-fn vouched(anchor: &Anchor) -> Markup {
-    let Proof { grade, agreed, asked, .. } = &anchor.proof;
+fn voucher_description(anchor: &ChainAnchor) -> Markup {
+    let ProofStrength { grade, agreed, asked, .. } = &anchor.proof;
     let share = html! { (agreed) " of " (asked) };
     html! {
         @match grade {
-            Grade::SingleRpc => {
+            ProofGrade::SingleRpc => {
                 "Only one endpoint vouches for them (" code { "single-rpc" }
                 "). The gate requires more, unless the endpoint is the operator’s own."
             },
-            Grade::Quorum => { (share) " endpoints of different operators agree (" code { "quorum" } ")." },
-            Grade::StateProof => {
+            ProofGrade::Quorum => { (share) " endpoints of different operators agree (" code { "quorum" } ")." },
+            ProofGrade::StateProof => {
                 "Proven against the state of the chain (" code { "state-proof" } "); " (share)
                 " operators reported the header."
             },
-            Grade::ConsensusProof => {
+            ProofGrade::ConsensusProof => {
                 "Proven against the state of the chain, under a header that the chain’s validators signed ("
                 code { "consensus-proof" } ")"
                 @if *agreed > 0 { "; " (share) " operators reported the same header" }
@@ -511,17 +517,18 @@ fn vouched(anchor: &Anchor) -> Markup {
 }
 
 /// The addresses that the name publishes, and its endpoints.
-fn payee(verdict: &Verdict) -> Markup {
-    let records = verdict.steps.iter().find(|report| report.step == Step::Records);
+fn payee_section(verdict: &Verdict) -> Markup {
+    let records = verdict.steps.iter().find(|report| report.step == ResolutionStep::Records);
     let of = |member: &str| records.and_then(|report| report.evidence[member].as_object());
     let set = |member: &str| of(member).into_iter().flatten().filter(|(_, value)| !value.is_null()).take(MAX_LISTED);
-    let addresses: Vec<_> = set("addresses").map(|(coin, value)| (coin_label(coin), Some(published(value)))).collect();
+    let addresses: Vec<_> =
+        set("addresses").map(|(coin, value)| (coin_label(coin), Some(record_value(value)))).collect();
     let lead = if addresses.is_empty() {
         "The name publishes no address. A payment is undecided until something else proves its payee."
     } else {
         "A payment to another address than these takes a signed offer, an ERC-8004 registration or the operator's list."
     };
-    let endpoints = set("endpoints").map(|(key, value)| (code(key), Some(published(value))));
+    let endpoints = set("endpoints").map(|(key, value)| (code(key), Some(record_value(value))));
     section("payee", "Whom to pay", &html! { p { (lead) } (facts(addresses.into_iter().chain(endpoints))) })
 }
 
@@ -532,13 +539,13 @@ fn coin_label(coin: &str) -> Markup {
             Ok(ETHER_COIN) => { "Ether (" code { "eip155:1" } ")" },
             Ok(EVM_COIN) => "Any EVM chain",
             Ok(number) if number > EVM_COIN => code { "eip155:" (number - EVM_COIN) },
-            _ => { "Coin type " (foreign(coin)) },
+            _ => { "Coin type " (foreign_text(coin)) },
         }
     }
 }
 
 /// The value of a record, or why it is unusable.
-fn published(value: &Value) -> Markup {
+fn record_value(value: &Value) -> Markup {
     match value.as_str() {
         Some(text) => code(text),
         None => html! { "unusable: " (code(&value.to_string())) },
@@ -546,20 +553,21 @@ fn published(value: &Value) -> Markup {
 }
 
 /// What this daemon has cached and remembered about the name.
-fn memory(verdict: &Verdict) -> Markup {
+fn memory_section(verdict: &Verdict) -> Markup {
     let freshness = &verdict.freshness;
     let served = match freshness.served {
-        Served::Cached => "from the cache",
-        Served::Stale => "from the cache, no longer fresh",
+        VerdictCopyKind::Cached => "from the cache",
+        VerdictCopyKind::Stale => "from the cache, no longer fresh",
         _ => "from a run of its own",
     };
-    let continuity = verdict.steps.iter().find(|report| report.step == Step::Continuity).map(|report| &report.evidence);
-    let number = |member: &str| continuity.and_then(|evidence| evidence[member].as_u64()).map(grouped);
+    let continuity =
+        verdict.steps.iter().find(|report| report.step == ResolutionStep::Continuity).map(|report| &report.evidence);
+    let number = |member: &str| continuity.and_then(|evidence| evidence[member].as_u64()).map(group_thousands);
     let seen = number("first_block").zip(number("last_block"));
     let rows = [
         ("This answer", Some(html! { (served) })),
-        ("Checked", Some(moment(&freshness.checked_at.to_string()))),
-        ("Fresh until", Some(moment(&freshness.fresh_until.to_string()))),
+        ("Checked", Some(time_element(&freshness.checked_at.to_string()))),
+        ("Fresh until", Some(time_element(&freshness.fresh_until.to_string()))),
         ("Seen trusted", seen.map(|(first, last)| html! { "from block " (first) " to block " (last) })),
         ("Versions seen", number("versions").map(|versions| html! { (versions) })),
     ];
@@ -567,31 +575,31 @@ fn memory(verdict: &Verdict) -> Markup {
 }
 
 /// The same question for other clients. The program's own defaults are omitted, those of this daemon are not.
-fn commands(verdict: &Verdict, chain: &ChainConfig) -> Markup {
+fn commands_section(verdict: &Verdict, chain: &EnsChainConfig) -> Markup {
     let Some(name) = &verdict.name.normalized else { return html! {} };
     let world = world(chain);
     let used = &verdict.profile;
     let profile = Some(used.id.as_str()).filter(|id| *id != DEFAULT_PROFILE);
-    let profile = profile.map_or_else(String::new, |id| format!("--profile {} ", in_shell(id)));
-    let depth = Some(used.depth).filter(|depth| *depth != Depth::default());
+    let profile = profile.map_or_else(String::new, |id| format!("--profile {} ", shell_quote(id)));
+    let depth = Some(used.depth).filter(|depth| *depth != ResolutionDepth::default());
     let depth = depth.map_or_else(String::new, |depth| format!("--depth {depth} "));
     let ends = if name.starts_with('-') { "-- " } else { "" };
-    let command = format!("clresolve {world}{profile}{depth}{ends}{}", in_shell(name));
+    let command = format!("clresolve {world}{profile}{depth}{ends}{}", shell_quote(name));
     let body = html! {
         p {
             "This command resolves the name in your terminal, through the endpoints configured there. It does not rely \
              on this page."
         }
         (facts([("Verdict", Some(code(&verdict.id)))]))
-        (copied(command))
+        (copyable_line(command))
     };
     section("command", "Ask it yourself", &body)
 }
 
 /// The command line options that select the same network, each followed by a space. Endpoints are omitted because their
 /// URLs may contain keys.
-fn world(chain: &ChainConfig) -> String {
-    let usual = ChainConfig::default();
+fn world(chain: &EnsChainConfig) -> String {
+    let usual = EnsChainConfig::default();
     let is_sandbox = chain.world == SANDBOX;
     let sandbox = is_sandbox.then(|| "--sandbox ".to_owned());
     let id = (!is_sandbox && chain.id != usual.id).then(|| format!("--chain-id {} ", chain.id));
@@ -606,18 +614,18 @@ fn world(chain: &ChainConfig) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clresolve_resolver::config::{Config, Layer};
+    use clresolve_resolver::config::{Config, ConfigLayer};
 
     #[test]
     fn another_world_and_another_demand_are_asked_for() {
-        assert_eq!(world(&ChainConfig::default()), "");
+        assert_eq!(world(&EnsChainConfig::default()), "");
         let resolver = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
         let text = format!(
             "world = \"dev\"\nchain-id = 31337\nuniversal-resolver = \"{resolver}\"\nblock = \"latest\"\n\
              proof = \"quorum\"\nquorum = 3\nrpc = [\"https://a.example\", \"https://b.example\", \"https://c.example\"]\n"
         );
-        let layer = Layer::from_toml(&text, "f.toml").expect("a configuration");
-        let mut chain = Config::default().with([layer]).unwrap_or_else(|e| panic!("{e}")).chain;
+        let layer = ConfigLayer::from_toml(&text, "f.toml").expect("a configuration");
+        let mut chain = Config::default().with_layers([layer]).unwrap_or_else(|e| panic!("{e}")).chain;
         let demand = "--block latest --proof quorum --quorum 3 ";
         assert_eq!(world(&chain), format!("--chain-id 31337 --universal-resolver {resolver} {demand}"));
         chain.world = SANDBOX.to_owned();

@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_core::text::capitalized;
 use clresolve_resolver::sandbox::Sandbox;
 use maud::{Markup, html};
 
-use super::html::{foreign, link};
+use super::html::{foreign_text, link};
 
 /// The section. It is rendered once, because every sandbox of this version has the same names.
 static SECTION: LazyLock<Markup> = LazyLock::new(|| {
@@ -15,7 +15,7 @@ static SECTION: LazyLock<Markup> = LazyLock::new(|| {
         section.samples aria-labelledby="samples" {
             h2 #samples { "This is a sandbox" }
             p { "Its names are samples. They prove nothing about real names. Try one:" }
-            @for state in [State::Trusted, State::Untrusted, State::Indeterminate] { (samples_in(state)) }
+            @for state in [TrustState::Trusted, TrustState::Untrusted, TrustState::Indeterminate] { (samples_in(state)) }
         }
     }
 });
@@ -26,16 +26,16 @@ pub(super) fn section() -> &'static Markup {
 }
 
 /// The names that are expected to have this state.
-fn samples_in(state: State) -> Markup {
-    let mut expected = Sandbox::expected();
+fn samples_in(state: TrustState) -> Markup {
+    let mut expected = Sandbox::expected_verdicts();
     expected.retain(|expected| expected.state == state);
     html! {
         // A newcomer should see good agents first.
-        details open[state == State::Trusted] {
+        details open[state == TrustState::Trusted] {
             summary { (capitalized(state.as_str())) " (" (expected.len()) ")" }
             ul {
                 @for sample in &expected {
-                    @let (name, about) = (foreign(&sample.name), foreign(&sample.about));
+                    @let (name, about) = (foreign_text(&sample.name), foreign_text(&sample.about));
                     li { a href=(link([("name", &*sample.name)])) { (name) } " " span.soft { (about) } }
                 }
             }

@@ -1,36 +1,37 @@
 //! Renders the check of a seller: the conclusion, a row for each kind of evidence, the demand, and each reason.
 
 use clresolve_core::text::capitalized;
-use clresolve_payment::check::{CheckAnswer, EvidenceRow};
-use clresolve_payment::decision::Outcome;
+use clresolve_payment::check::{PayeeEvidenceRow, SellerCheckDocument};
+use clresolve_payment::decision::DecisionOutcome;
 use maud::{Markup, html};
 
-use super::html::{code, facts, foreign, section};
-use super::walk::{self, Mark, headline};
+use super::html::{code, facts, foreign_text, section};
+use super::walk::{self, DiagramStageStatus, headline};
 
 /// The part of the page below the form. `reasons` shows the check's reasons.
-pub(super) fn of(url: &str, check: &CheckAnswer, reasons: &Markup) -> Markup {
-    let evidence = html! { p { "Rows are never added up to a score." } (facts(check.evidence.iter().map(row))) };
+pub(super) fn seller_section(url: &str, check: &SellerCheckDocument, reasons: &Markup) -> Markup {
+    let evidence =
+        html! { p { "Rows are never added up to a score." } (facts(check.evidence.iter().map(evidence_fact))) };
     html! {
-        (hero(url, check))
+        (seller_headline(url, check))
         (section("evidence", "What proves who is paid", &evidence))
-        (section("payee", "What it demands", &demand(check)))
+        (section("payee", "What it demands", &demand_section(check)))
         @if !check.reasons.is_empty() { section.reasons { (reasons) } }
-        (walk::waiting())
+        (walk::empty_diagram())
     }
 }
 
 /// The headline. A decision has the colours of a state.
-fn hero(url: &str, check: &CheckAnswer) -> Markup {
+fn seller_headline(url: &str, check: &SellerCheckDocument) -> Markup {
     let (class, mark) = match check.decision {
-        Outcome::Allow => ("trusted", Mark::Pass),
-        Outcome::Deny => ("untrusted", Mark::Fail),
-        Outcome::Undecided => ("indeterminate", Mark::Unknown),
+        DecisionOutcome::Allow => ("trusted", DiagramStageStatus::Pass),
+        DecisionOutcome::Deny => ("untrusted", DiagramStageStatus::Fail),
+        DecisionOutcome::Undecided => ("indeterminate", DiagramStageStatus::Unknown),
     };
     html! {
         section.hero.(class) aria-labelledby="state" {
             (headline(mark, &capitalized(check.decision.as_str()), url))
-            p.summary { (foreign(&check.reason)) }
+            p.summary { (foreign_text(&check.reason)) }
             p.advice {
                 (if check.abort { "Do not pay." } else { "It may be paid." })
                 " This check paid nothing. Only a guard checks the reply that you actually pay."
@@ -39,15 +40,15 @@ fn hero(url: &str, check: &CheckAnswer) -> Markup {
     }
 }
 
-fn row(row: &EvidenceRow) -> (&'static str, Option<Markup>) {
+fn evidence_fact(row: &PayeeEvidenceRow) -> (&'static str, Option<Markup>) {
     let shown = html! {
-        strong { (capitalized(row.state.as_str())) "." } " " (foreign(&row.detail))
+        strong { (capitalized(row.state.as_str())) "." } " " (foreign_text(&row.detail))
         @if let Some(place) = &row.place { " " (code(place)) }
     };
     (row.kind.as_str(), Some(shown))
 }
 
-fn demand(check: &CheckAnswer) -> Markup {
+fn demand_section(check: &SellerCheckDocument) -> Markup {
     let price = check.price.as_ref();
     facts([
         ("Price", price.map(|price| code(&format!("{} of {}", price.amount, price.asset)))),

@@ -1,15 +1,15 @@
 //! Draws the diagram of a resolution: name → chain → two sources → proof → card → verdict.
 
-use clresolve_core::reason::{Effect, Reason, Step};
-use clresolve_core::state::State;
-use clresolve_verdict::verdict::{Status, StepReport, Verdict};
+use clresolve_core::reason::{Reason, ReasonEffect, ResolutionStep};
+use clresolve_core::state::TrustState;
+use clresolve_verdict::verdict::{StepReport, StepStatus, Verdict};
 use maud::{Markup, html};
 
-use super::html::{foreign, grouped, short};
+use super::html::{foreign_text, group_thousands, shorten_digest};
 
 /// The status of a stage in the diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum DiagramStageStatus {
     /// Nothing has been asked yet.
     Waiting,
     Pass,
@@ -19,7 +19,7 @@ pub(super) enum Mark {
     Skip,
 }
 
-impl Mark {
+impl DiagramStageStatus {
     /// The class in the style sheet.
     const fn class(self) -> &'static str {
         match self {
@@ -54,107 +54,137 @@ impl Mark {
     }
 }
 
-impl From<Status> for Mark {
-    fn from(status: Status) -> Self {
+impl From<StepStatus> for DiagramStageStatus {
+    fn from(status: StepStatus) -> Self {
         match status {
-            Status::Pass => Self::Pass,
-            Status::Fail => Self::Fail,
-            Status::Unknown => Self::Unknown,
-            Status::Skip => Self::Skip,
+            StepStatus::Pass => Self::Pass,
+            StepStatus::Fail => Self::Fail,
+            StepStatus::Unknown => Self::Unknown,
+            StepStatus::Skip => Self::Skip,
         }
     }
 }
 
-impl From<State> for Mark {
-    fn from(state: State) -> Self {
+impl From<TrustState> for DiagramStageStatus {
+    fn from(state: TrustState) -> Self {
         match state {
-            State::Trusted => Self::Pass,
-            State::Untrusted => Self::Fail,
-            State::Indeterminate => Self::Unknown,
+            TrustState::Trusted => Self::Pass,
+            TrustState::Untrusted => Self::Fail,
+            TrustState::Indeterminate => Self::Unknown,
         }
     }
 }
 
 /// The icon of a mark: lines in a 24 by 24 square. Its shape carries the same information as its colour.
-pub(super) fn sign(mark: Mark) -> Markup {
+pub(super) fn status_icon(mark: DiagramStageStatus) -> Markup {
     html! {
         svg.sign viewBox="0 0 24 24" aria-hidden="true" {
             @match mark {
-                Mark::Waiting => circle cx="12" cy="12" r="2.5" {},
-                Mark::Pass => path d="M5 12.5l4.6 4.6L19 7.6" {},
-                Mark::Fail => path d="M6.5 6.5l11 11M17.5 6.5l-11 11" {},
-                Mark::Unknown => {
+                DiagramStageStatus::Waiting => circle cx="12" cy="12" r="2.5" {},
+                DiagramStageStatus::Pass => path d="M5 12.5l4.6 4.6L19 7.6" {},
+                DiagramStageStatus::Fail => path d="M6.5 6.5l11 11M17.5 6.5l-11 11" {},
+                DiagramStageStatus::Unknown => {
                     path d="M8.6 9a3.5 3.5 0 1 1 5 3.1c-1.1.6-1.6 1.3-1.6 2.4" {}
                     path d="M12 18.4v.2" {}
                 },
-                Mark::Skip => path d="M6.5 12h11" {},
+                DiagramStageStatus::Skip => path d="M6.5 12h11" {},
             }
         }
     }
 }
 
 /// The heading of an answer about `name`: a conclusion in one word, with its icon.
-pub(super) fn headline(mark: Mark, word: &str, name: &str) -> Markup {
-    html! { h2 #state { span.seal { (sign(mark)) } span.state { (word) } " " span.name { (foreign(name)) } } }
+pub(super) fn headline(mark: DiagramStageStatus, word: &str, name: &str) -> Markup {
+    html! { h2 #state { span.seal { (status_icon(mark)) } span.state { (word) } " " span.name { (foreign_text(name)) } } }
 }
 
-struct Stage {
+struct DiagramStage {
     id: &'static str,
     title: &'static str,
     /// What the stage proves.
     asks: &'static str,
-    steps: &'static [Step],
+    steps: &'static [ResolutionStep],
 }
 
-const NAME: Stage = Stage { id: "name", title: "Name", asks: "Has it a normal form?", steps: &[Step::Name] };
-const CHAIN: Stage =
-    Stage { id: "chain", title: "Chain", asks: "What do its records say, at one block?", steps: &[Step::Records] };
-const HTTPS: Stage = Stage { id: "https", title: "Web host", asks: "The card, over HTTPS", steps: &[Step::FetchHttps] };
-const IPFS: Stage = Stage { id: "ipfs", title: "IPFS", asks: "The card, each block hashed", steps: &[Step::FetchIpfs] };
-const PROOF: Stage =
-    Stage { id: "proof", title: "Proof", asks: "Do CID and SHA-256 fit the bytes?", steps: &[Step::Integrity] };
-const CARD: Stage = Stage {
+const NAME: DiagramStage =
+    DiagramStage { id: "name", title: "Name", asks: "Has it a normal form?", steps: &[ResolutionStep::Name] };
+const CHAIN: DiagramStage = DiagramStage {
+    id: "chain",
+    title: "Chain",
+    asks: "What do its records say, at one block?",
+    steps: &[ResolutionStep::Records],
+};
+const HTTPS: DiagramStage =
+    DiagramStage { id: "https", title: "Web host", asks: "The card, over HTTPS", steps: &[ResolutionStep::FetchHttps] };
+const IPFS: DiagramStage = DiagramStage {
+    id: "ipfs",
+    title: "IPFS",
+    asks: "The card, each block hashed",
+    steps: &[ResolutionStep::FetchIpfs],
+};
+const PROOF: DiagramStage = DiagramStage {
+    id: "proof",
+    title: "Proof",
+    asks: "Do CID and SHA-256 fit the bytes?",
+    steps: &[ResolutionStep::Integrity],
+};
+const CARD: DiagramStage = DiagramStage {
     id: "card",
     title: "Card",
     asks: "Does it fit the records and the rules?",
-    steps: &[Step::Card, Step::Binding, Step::Entry, Step::Verbs, Step::Schemas],
+    steps: &[
+        ResolutionStep::Card,
+        ResolutionStep::Binding,
+        ResolutionStep::Entry,
+        ResolutionStep::Verbs,
+        ResolutionStep::Schemas,
+    ],
 };
-const VERDICT: Stage = Stage { id: "verdict", title: "Verdict", asks: "One answer, with its evidence", steps: &[] };
+const VERDICT: DiagramStage =
+    DiagramStage { id: "verdict", title: "Verdict", asks: "One answer, with its evidence", steps: &[] };
 
 /// The diagram before a name is entered.
-pub(super) fn waiting() -> Markup {
-    picture(&|stage| Caption { mark: Mark::Waiting, word: Mark::Waiting.word(), seen: stage.asks.to_owned() })
+pub(super) fn empty_diagram() -> Markup {
+    draw_diagram(&|stage| DiagramStageCaption {
+        mark: DiagramStageStatus::Waiting,
+        word: DiagramStageStatus::Waiting.word(),
+        seen: stage.asks.to_owned(),
+    })
 }
 
 /// The diagram of a verdict.
-pub(super) fn of(verdict: &Verdict) -> Markup {
-    picture(&|stage| {
+pub(super) fn verdict_diagram(verdict: &Verdict) -> Markup {
+    draw_diagram(&|stage| {
         if stage.id == VERDICT.id {
-            return Caption { mark: verdict.state.into(), word: verdict.state.as_str(), seen: counted(verdict) };
+            return DiagramStageCaption {
+                mark: verdict.state.into(),
+                word: verdict.state.as_str(),
+                seen: reason_count_text(verdict),
+            };
         }
-        let mark = mark(stage, verdict);
-        Caption { mark, word: mark.word(), seen: seen(stage, mark, verdict) }
+        let mark = stage_status(stage, verdict);
+        DiagramStageCaption { mark, word: mark.word(), seen: stage_summary(stage, mark, verdict) }
     })
 }
 
 /// The text below a stage.
-struct Caption {
-    mark: Mark,
+struct DiagramStageCaption {
+    mark: DiagramStageStatus,
     word: &'static str,
     /// A few words. They may contain foreign text.
     seen: String,
 }
 
-fn picture(caption: &dyn Fn(&Stage) -> Caption) -> Markup {
-    let one = |stage: &Stage| {
-        let Caption { mark, word, seen } = caption(stage);
-        let Stage { id, title, steps, .. } = stage;
+fn draw_diagram(caption: &dyn Fn(&DiagramStage) -> DiagramStageCaption) -> Markup {
+    let one = |stage: &DiagramStage| {
+        let DiagramStageCaption { mark, word, seen } = caption(stage);
+        let DiagramStage { id, title, steps, .. } = stage;
         let steps: Vec<_> = steps.iter().map(|step| step.slug()).collect();
         html! {
             li.stage.(mark.class()) data-stage=(id) data-steps=(steps.join(" ")) {
-                span.head { span.dot { (sign(mark)) } span.title { (title) } }
+                span.head { span.dot { (status_icon(mark)) } span.title { (title) } }
                 " " span.word { (word) }
-                " " span.seen { (foreign(&seen)) }
+                " " span.seen { (foreign_text(&seen)) }
             }
         }
     };
@@ -167,14 +197,14 @@ fn picture(caption: &dyn Fn(&Stage) -> Caption) -> Markup {
                 (one(&PROOF)) (one(&CARD)) (one(&VERDICT))
             }
             // For the script, which shows a resolution while it runs.
-            @for mark in [Mark::Pass, Mark::Fail, Mark::Unknown, Mark::Skip] {
-                template data-mark=(mark.class()) data-word=(mark.word()) { (sign(mark)) }
+            @for mark in [DiagramStageStatus::Pass, DiagramStageStatus::Fail, DiagramStageStatus::Unknown, DiagramStageStatus::Skip] {
+                template data-mark=(mark.class()) data-word=(mark.word()) { (status_icon(mark)) }
             }
         }
     }
 }
 
-fn counted(verdict: &Verdict) -> String {
+fn reason_count_text(verdict: &Verdict) -> String {
     match verdict.reasons.len() {
         0 => "every step holds".to_owned(),
         1 => "one reason".to_owned(),
@@ -182,42 +212,45 @@ fn counted(verdict: &Verdict) -> String {
     }
 }
 
-fn mark(stage: &Stage, verdict: &Verdict) -> Mark {
+fn stage_status(stage: &DiagramStage, verdict: &Verdict) -> DiagramStageStatus {
     let steps = verdict.steps.iter().filter(|report| stage.steps.contains(&report.step));
-    let by_steps = steps.map(|report| Mark::from(report.status));
-    Mark::worst(by_steps.chain(gave_others(stage, verdict).map(|_| Mark::Fail)))
+    let by_steps = steps.map(|report| DiagramStageStatus::from(report.status));
+    DiagramStageStatus::worst(by_steps.chain(wrong_bytes_reason(stage, verdict).map(|_| DiagramStageStatus::Fail)))
 }
 
 /// The reason of a source that returned wrong bytes. The proof step detects them, but the failure is shown at the
 /// source.
-fn gave_others<'v>(stage: &Stage, verdict: &'v Verdict) -> Option<&'v Reason> {
-    let of_source = |reason: &&Reason| reason.step == Step::Integrity && reason.place.as_deref() == Some(stage.id);
-    verdict.reasons.iter().filter(|reason| reason.effect == Effect::Fail).find(of_source)
+fn wrong_bytes_reason<'v>(stage: &DiagramStage, verdict: &'v Verdict) -> Option<&'v Reason> {
+    let of_source =
+        |reason: &&Reason| reason.step == ResolutionStep::Integrity && reason.place.as_deref() == Some(stage.id);
+    verdict.reasons.iter().filter(|reason| reason.effect == ReasonEffect::Fail).find(of_source)
 }
 
 /// What a stage found, in a few words. A stage that failed shows the reason code.
-fn seen(stage: &Stage, mark: Mark, verdict: &Verdict) -> String {
+fn stage_summary(stage: &DiagramStage, mark: DiagramStageStatus, verdict: &Verdict) -> String {
     let effect = match mark {
-        Mark::Fail => Some(Effect::Fail),
-        Mark::Unknown => Some(Effect::Unknown),
-        Mark::Pass | Mark::Skip | Mark::Waiting => None,
+        DiagramStageStatus::Fail => Some(ReasonEffect::Fail),
+        DiagramStageStatus::Unknown => Some(ReasonEffect::Unknown),
+        DiagramStageStatus::Pass | DiagramStageStatus::Skip | DiagramStageStatus::Waiting => None,
     };
     let of_stage = |reason: &&Reason| Some(reason.effect) == effect && stage.steps.contains(&reason.step);
-    if let Some(reason) = verdict.reasons.iter().find(of_stage).or_else(|| gave_others(stage, verdict)) {
+    if let Some(reason) = verdict.reasons.iter().find(of_stage).or_else(|| wrong_bytes_reason(stage, verdict)) {
         return reason.code.to_string();
     }
-    let report = |step: Step| verdict.steps.iter().find(|report| report.step == step);
+    let report = |step: ResolutionStep| verdict.steps.iter().find(|report| report.step == step);
     let words = match stage.id {
         "name" => verdict.name.normalized.clone(),
         "chain" => {
             let block = verdict.anchor.as_ref().map(|anchor| &anchor.block);
-            block.map(|block| format!("block {}, {}", grouped(block.number), block.tag))
+            block.map(|block| format!("block {}, {}", group_thousands(block.number), block.tag))
         }
-        "https" => report(Step::FetchHttps).and_then(|report| source(report, "from the card’s URL")),
-        "ipfs" => report(Step::FetchIpfs).and_then(|report| source(report, "proven")),
+        "https" => report(ResolutionStep::FetchHttps).and_then(|report| source_summary(report, "from the card’s URL")),
+        "ipfs" => report(ResolutionStep::FetchIpfs).and_then(|report| source_summary(report, "proven")),
         "proof" => {
-            let proven = report(Step::Integrity).filter(|report| report.evidence["proven"] == true);
-            proven.and(verdict.identity.as_ref()).map(|identity| format!("SHA-256 {}", short(&identity.card.sha256)))
+            let proven = report(ResolutionStep::Integrity).filter(|report| report.evidence["proven"] == true);
+            proven
+                .and(verdict.identity.as_ref())
+                .map(|identity| format!("SHA-256 {}", shorten_digest(&identity.card.sha256)))
         }
         _ => verdict.identity.as_ref().map(|identity| {
             let words = [identity.class.as_deref(), identity.version.as_deref()];
@@ -229,12 +262,12 @@ fn seen(stage: &Stage, mark: Mark, verdict: &Verdict) -> String {
 }
 
 /// What a source of the card returned, or why it returned nothing.
-fn source(report: &StepReport, how: &str) -> Option<String> {
+fn source_summary(report: &StepReport, how: &str) -> Option<String> {
     let evidence = &report.evidence;
     let how = evidence["proven_by"].as_str().unwrap_or(how);
     if let Some(bytes) = evidence["bytes"].as_u64() {
-        let bytes = format!("{} bytes, {how}", grouped(bytes));
-        return Some(if report.status == Status::Skip { how.to_owned() } else { bytes });
+        let bytes = format!("{} bytes, {how}", group_thousands(bytes));
+        return Some(if report.status == StepStatus::Skip { how.to_owned() } else { bytes });
     }
     let of_gateway = || evidence["gateways"][0]["cause"].as_str();
     let asked = || (evidence["asked"] == false).then_some("not asked");

@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
-use clresolve_core::reason::{Code, Refusal};
-use clresolve_core::state::State;
+use clresolve_core::reason::{ReasonCode, Refusal};
+use clresolve_core::state::TrustState;
 
 /// A schema under `components` for a document in responses.
 #[derive(Clone, Copy)]
-pub(in crate::http) enum Component {
+pub(in crate::http) enum OpenApiComponent {
     Check,
     Decision,
     Discovery,
@@ -26,7 +26,7 @@ pub(in crate::http) enum Component {
     WalkEvent,
 }
 
-impl Component {
+impl OpenApiComponent {
     const ALL: [Self; 13] = [
         Self::Check,
         Self::Decision,
@@ -91,7 +91,8 @@ impl Component {
     }
 }
 
-const STATES: [&str; 3] = [State::Trusted.as_str(), State::Untrusted.as_str(), State::Indeterminate.as_str()];
+const STATES: [&str; 3] =
+    [TrustState::Trusted.as_str(), TrustState::Untrusted.as_str(), TrustState::Indeterminate.as_str()];
 
 /// Prefix of a reference to a schema in the OpenAPI document.
 const PLACE: &str = "#/components/schemas/";
@@ -100,7 +101,7 @@ const PLACE: &str = "#/components/schemas/";
 /// removed, because client generators do not resolve references by `$id`.
 pub(super) fn all() -> Map<String, Value> {
     let mut schemas = Map::new();
-    for component in Component::ALL {
+    for component in OpenApiComponent::ALL {
         let mut schema = component.schema();
         let definitions = schema.as_object_mut().and_then(|members| {
             members.remove("$id");
@@ -125,7 +126,7 @@ fn into_members(value: Value) -> Option<Map<String, Value>> {
 }
 
 /// Rewrites references to the `$defs` of the component's own file, which [`all`] moves.
-fn relocate(schema: &mut Value, component: Component) {
+fn relocate(schema: &mut Value, component: OpenApiComponent) {
     match schema {
         Value::Object(members) => {
             if let Some(Value::String(reference)) = members.get_mut("$ref")
@@ -142,7 +143,7 @@ fn relocate(schema: &mut Value, component: Component) {
 
 /// A problem document (RFC 9457) with the daemon's additional members.
 fn problem() -> Value {
-    let codes = Refusal::ALL.iter().map(|refusal| refusal.slug()).chain(Code::ALL.iter().map(|code| code.slug()));
+    let codes = Refusal::ALL.iter().map(|refusal| refusal.slug()).chain(ReasonCode::ALL.iter().map(|code| code.slug()));
     json!({
         "title": "problem",
         "description": "Why there is no answer (RFC 9457).",
@@ -176,7 +177,7 @@ fn objection() -> Value {
     json!({
         "title": "objection",
         "description": "A problem with the verdict's state and codes, because of which nothing is returned.",
-        "allOf": [Component::Problem.reference(), {"required": ["state", "codes", "verdict"]}],
+        "allOf": [OpenApiComponent::Problem.reference(), {"required": ["state", "codes", "verdict"]}],
     })
 }
 
@@ -185,16 +186,16 @@ fn walk_event() -> Value {
     json!({
         "title": "walk event",
         "description": "The data of an event `step`, and of the final event `verdict` or `problem`.",
-        "oneOf": [Component::Step.reference(), Component::Verdict.reference(), Component::Problem.reference()],
+        "oneOf": [OpenApiComponent::Step.reference(), OpenApiComponent::Verdict.reference(), OpenApiComponent::Problem.reference()],
     })
 }
 
 /// A line in the response to a batch.
 fn line() -> Value {
-    let refused = json!({"allOf": [Component::Problem.reference(), {"required": ["name"]}]});
+    let refused = json!({"allOf": [OpenApiComponent::Problem.reference(), {"required": ["name"]}]});
     json!({
         "title": "line",
         "description": "The verdict on one name of a batch, or the problem.",
-        "oneOf": [Component::Verdict.reference(), refused],
+        "oneOf": [OpenApiComponent::Verdict.reference(), refused],
     })
 }

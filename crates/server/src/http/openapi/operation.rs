@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use clresolve_core::reason::Refusal;
 use serde_json::{Map, Value, json};
 
-use super::components::Component;
+use super::components::OpenApiComponent;
 use super::examples;
 use crate::http::problem;
 
@@ -24,14 +24,14 @@ const WITHOUT_SLOT: [Refusal; 2] = [Refusal::ClientOverQuota, Refusal::Overloade
 
 /// The purpose of an operation. The program's help has the same groups.
 #[derive(Clone, Copy)]
-pub(in crate::http) enum Tag {
+pub(in crate::http) enum OpenApiTag {
     Ask,
     Pay,
     Publish,
     Operate,
 }
 
-impl Tag {
+impl OpenApiTag {
     pub(super) const ALL: [Self; 4] = [Self::Ask, Self::Pay, Self::Publish, Self::Operate];
 
     const fn name(self) -> &'static str {
@@ -56,43 +56,45 @@ impl Tag {
 }
 
 /// The parameters, request body and responses of one method of a route.
-pub(in crate::http) struct Operation {
+pub(in crate::http) struct OpenApiOperation {
     method: &'static str,
-    tag: Tag,
+    tag: OpenApiTag,
     /// The `operationId`, from which client generators derive a function name. The methods of one gate path share one.
     id: Option<&'static str>,
     summary: &'static str,
     parameters: Vec<Value>,
     body: Option<Value>,
     /// By status: the meaning, and the body by media type.
-    answers: BTreeMap<u16, Answer>,
+    answers: BTreeMap<u16, OpenApiResponse>,
     refusals: Vec<Refusal>,
 }
 
 #[derive(Default)]
-struct Answer {
+struct OpenApiResponse {
     meaning: &'static str,
     content: Map<String, Value>,
     headers: Map<String, Value>,
 }
 
-impl Operation {
-    pub(super) fn bare(tag: Tag, method: &'static str, summary: &'static str) -> Self {
+impl OpenApiOperation {
+    pub(super) fn without_id(tag: OpenApiTag, method: &'static str, summary: &'static str) -> Self {
         let (id, parameters, body, answers, refusals) = Default::default();
         Self { method, tag, id, summary, parameters, body, answers, refusals }
     }
 
-    pub(super) fn get(tag: Tag, id: &'static str, summary: &'static str) -> Self {
-        Self::without_slot(tag, id, summary).refuses(&WITHOUT_SLOT)
+    pub(super) fn get(tag: OpenApiTag, id: &'static str, summary: &'static str) -> Self {
+        Self::without_slot(tag, id, summary).with_refusals(&WITHOUT_SLOT)
     }
 
     /// A GET that needs no slot.
-    pub(super) fn without_slot(tag: Tag, id: &'static str, summary: &'static str) -> Self {
-        Self { id: Some(id), ..Self::bare(tag, "get", summary) }.refuses(&GENERAL)
+    pub(super) fn without_slot(tag: OpenApiTag, id: &'static str, summary: &'static str) -> Self {
+        Self { id: Some(id), ..Self::without_id(tag, "get", summary) }.with_refusals(&GENERAL)
     }
 
-    pub(super) fn post(tag: Tag, id: &'static str, summary: &'static str) -> Self {
-        Self { id: Some(id), ..Self::bare(tag, "post", summary) }.refuses(&GENERAL).refuses(&WITHOUT_SLOT)
+    pub(super) fn post(tag: OpenApiTag, id: &'static str, summary: &'static str) -> Self {
+        Self { id: Some(id), ..Self::without_id(tag, "post", summary) }
+            .with_refusals(&GENERAL)
+            .with_refusals(&WITHOUT_SLOT)
     }
 
     pub(super) fn segment(self, name: &str, meaning: &str, example: &str) -> Self {
@@ -112,9 +114,9 @@ impl Operation {
     }
 
     /// Adds a JSON request body with this schema.
-    pub(super) fn takes(mut self, schema: Value) -> Self {
+    pub(super) fn with_body(mut self, schema: Value) -> Self {
         self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));
-        self.refuses(&[
+        self.with_refusals(&[
             Refusal::RequestTimeout,
             Refusal::BodyTooLarge,
             Refusal::MediaTypeUnsupported,
@@ -123,38 +125,44 @@ impl Operation {
     }
 
     /// Adds a response with a body of this media type.
-    pub(super) fn answers(mut self, status: StatusCode, meaning: &'static str, media: &str, schema: Value) -> Self {
+    pub(super) fn with_response(
+        mut self,
+        status: StatusCode,
+        meaning: &'static str,
+        media: &str,
+        schema: Value,
+    ) -> Self {
         let answer = self.answers.entry(status.as_u16()).or_default();
         answer.meaning = meaning;
         answer.content.insert(media.to_owned(), json!({"schema": schema}));
         self
     }
 
-    pub(super) fn answers_json(self, schema: Value, meaning: &'static str) -> Self {
-        self.answers(StatusCode::OK, meaning, "application/json", schema)
+    pub(super) fn with_json_response(self, schema: Value, meaning: &'static str) -> Self {
+        self.with_response(StatusCode::OK, meaning, "application/json", schema)
     }
 
     /// Adds a problem response that corresponds to no refusal.
-    pub(super) fn answers_problem(self, status: StatusCode, meaning: &'static str) -> Self {
-        self.answers(status, meaning, PROBLEM, Component::Problem.reference())
+    pub(super) fn with_problem_response(self, status: StatusCode, meaning: &'static str) -> Self {
+        self.with_response(status, meaning, PROBLEM, OpenApiComponent::Problem.reference())
     }
 
     /// Adds a 200 response with text that contains several JSON documents, such as events or lines.
-    pub(super) fn answers_many(self, meaning: &'static str, media: &str, one: Component) -> Self {
+    pub(super) fn with_stream_response(self, meaning: &'static str, media: &str, one: OpenApiComponent) -> Self {
         let schema = json!({"type": "string", "contentMediaType": media, "contentSchema": one.reference()});
-        self.answers(StatusCode::OK, meaning, media, schema)
+        self.with_response(StatusCode::OK, meaning, media, schema)
     }
 
     /// Adds the 409 response for a verdict that is not trusted.
-    pub(super) fn not_trusted(mut self) -> Self {
+    pub(super) fn with_untrusted_response(mut self) -> Self {
         let answer = self.answers.entry(StatusCode::CONFLICT.as_u16()).or_default();
         answer.meaning = "The name is not trusted.";
-        answer.content.insert(PROBLEM.to_owned(), json!({"schema": Component::Objection.reference()}));
+        answer.content.insert(PROBLEM.to_owned(), json!({"schema": OpenApiComponent::Objection.reference()}));
         answer.headers.insert(RETRY_AFTER.to_owned(), retry_after());
         self
     }
 
-    pub(super) fn answers_bare(mut self, status: StatusCode, meaning: &'static str) -> Self {
+    pub(super) fn with_bare_response(mut self, status: StatusCode, meaning: &'static str) -> Self {
         self.answers.entry(status.as_u16()).or_default().meaning = meaning;
         self
     }
@@ -168,20 +176,20 @@ impl Operation {
     }
 
     /// Adds the response for a client whose copy is current, by `If-None-Match`.
-    pub(super) fn tagged(self) -> Self {
+    pub(super) fn with_not_modified(self) -> Self {
         let (meaning, asks) = ("An entity tag; send it as If-None-Match.", "The entity tag of a body that you have.");
         let schema = json!({"type": "string"});
         self.parameter(json!({"name": "If-None-Match", "in": "header", "description": asks, "schema": schema}))
-            .answers_bare(StatusCode::NOT_MODIFIED, "The client has the current body.")
+            .with_bare_response(StatusCode::NOT_MODIFIED, "The client has the current body.")
             .with_header("ETag", meaning)
     }
 
     /// Adds the responses of an operation that may start a resolution, which the daemon limits.
-    pub(super) fn runs(self) -> Self {
-        self.refuses(&[Refusal::Draining, Refusal::RunOverdue, Refusal::HostUnexpected])
+    pub(super) fn with_run_refusals(self) -> Self {
+        self.with_refusals(&[Refusal::Draining, Refusal::RunOverdue, Refusal::HostUnexpected])
     }
 
-    pub(super) fn refuses(mut self, refusals: &[Refusal]) -> Self {
+    pub(super) fn with_refusals(mut self, refusals: &[Refusal]) -> Self {
         self.refusals.extend(refusals);
         self
     }
@@ -196,8 +204,8 @@ impl Operation {
             if !meaning.contains(refusal.title()) {
                 response["description"] = format!("{meaning} {}", refusal.title()).trim().into();
             }
-            response["content"][PROBLEM] = json!({"schema": Component::Problem.reference()});
-            if problem::pause(*refusal).is_some() {
+            response["content"][PROBLEM] = json!({"schema": OpenApiComponent::Problem.reference()});
+            if problem::retry_seconds(*refusal).is_some() {
                 response["headers"][RETRY_AFTER] = retry_after();
             }
         }
@@ -222,7 +230,7 @@ impl Operation {
     }
 }
 
-impl Answer {
+impl OpenApiResponse {
     fn document(&self) -> Value {
         json!({"description": self.meaning, "headers": self.headers, "content": self.content})
     }

@@ -4,19 +4,19 @@ use axum::http::StatusCode;
 use clresolve_bundle::signed::MEDIA_TYPE;
 use clresolve_cards::system::CardSystem;
 use clresolve_core::reason::Refusal;
-use clresolve_core::schema::{read_as, written_of};
-use clresolve_messages::receipt::ReceiptQuestion;
-use clresolve_messages::request::RequestQuestion;
-use clresolve_payment::DecisionRequest;
-use clresolve_payment::check::CheckRequest;
-use clresolve_verdict::profile::Profiles;
-use clresolve_verdict::verdict::Depth;
+use clresolve_core::schema::{deserialize_schema, serialize_schema};
+use clresolve_messages::receipt::ReceiptVerificationRequest;
+use clresolve_messages::request::OutgoingAgentRequest;
+use clresolve_payment::PaymentDecisionRequest;
+use clresolve_payment::check::SellerCheckRequest;
+use clresolve_verdict::profile::ConformanceProfiles;
+use clresolve_verdict::verdict::ResolutionDepth;
 use serde_json::{Value, json};
 
-use super::components::Component;
-use super::operation::{Operation, RETRY_AFTER, Tag};
+use super::components::OpenApiComponent;
+use super::operation::{OpenApiOperation, OpenApiTag, RETRY_AFTER};
 use crate::http::probes::ProbeQuestion;
-use crate::http::verdicts::Batch;
+use crate::http::verdicts::VerdictBatchDocument;
 use crate::http::{discover, events, explorer, gate_path, lint, problem, system_cards, verdicts};
 use crate::registries::ProfileList;
 
@@ -37,42 +37,46 @@ const TEXT: &str = "text/plain";
 const HTML: &str = "text/html";
 
 /// `/v1/gate/{name}`
-pub(in crate::http) fn gate_for_name() -> Vec<Operation> {
+pub(in crate::http) fn gate_for_name() -> Vec<OpenApiOperation> {
     gate(|operation| with_network(with_name(operation)))
 }
 
 /// `/v1/gate/{name}/{verb}`
-pub(in crate::http) fn gate_for_verb() -> Vec<Operation> {
+pub(in crate::http) fn gate_for_verb() -> Vec<OpenApiOperation> {
     gate(|operation| with_network(with_verb(with_name(operation))))
 }
 
 /// `/v1/envoy/{name}/{verb}`
-pub(in crate::http) fn envoy() -> Vec<Operation> {
+pub(in crate::http) fn envoy() -> Vec<OpenApiOperation> {
     gate(|operation| with_verb(with_name(operation)))
 }
 
 /// `/v1/envoy/{name}/{verb}/{*ignored}`
-pub(in crate::http) fn envoy_for_path() -> Vec<Operation> {
+pub(in crate::http) fn envoy_for_path() -> Vec<OpenApiOperation> {
     gate(|operation| {
         with_verb(with_name(operation)).segment("ignored", "Path of the request being judged; ignored.", "v1")
     })
 }
 
 /// An operation for every method of a gate path.
-fn gate(describe: impl Fn(Operation) -> Operation) -> Vec<Operation> {
+fn gate(describe: impl Fn(OpenApiOperation) -> OpenApiOperation) -> Vec<OpenApiOperation> {
     let one = |method| {
-        describe(Operation::bare(Tag::Ask, method, "Decide whether a request to the agent may pass"))
-            .answers_bare(StatusCode::OK, "The request may pass.")
-            .answers_bare(StatusCode::FORBIDDEN, "The request may not pass; Clresolve-Code gives the reason.")
-            .with_header("Clresolve-State", "State of the verdict, if there is one.")
-            .with_header("Clresolve-Code", "Code of the first reason for the denial.")
-            .with_header("Clresolve-Verdict", "The verdict's id.")
-            .with_header("Clresolve-Card-Sha256", "The SHA-256 of a trusted agent's card, in hex.")
+        describe(OpenApiOperation::without_id(
+            OpenApiTag::Ask,
+            method,
+            "Decide whether a request to the agent may pass",
+        ))
+        .with_bare_response(StatusCode::OK, "The request may pass.")
+        .with_bare_response(StatusCode::FORBIDDEN, "The request may not pass; Clresolve-ReasonCode gives the reason.")
+        .with_header("Clresolve-State", "State of the verdict, if there is one.")
+        .with_header("Clresolve-ReasonCode", "ReasonCode of the first reason for the denial.")
+        .with_header("Clresolve-Verdict", "The verdict's id.")
+        .with_header("Clresolve-Card-Sha256", "The SHA-256 of a trusted agent's card, in hex.")
     };
     METHODS.into_iter().map(one).collect()
 }
 
-pub(in crate::http) fn explorer(profiles: &Profiles) -> Operation {
+pub(in crate::http) fn explorer(profiles: &ConformanceProfiles) -> OpenApiOperation {
     let refusals = [
         Refusal::RequestMalformed,
         Refusal::ProfileUnknown,
@@ -82,296 +86,317 @@ pub(in crate::http) fn explorer(profiles: &Profiles) -> Operation {
         Refusal::InternalError,
     ];
     let [name, profile, depth] = explorer::PARAMETERS;
-    let page = Operation::get(Tag::Ask, "explorer", "The explorer, a page that shows a verdict")
-        .query(name, "ENS name of the agent, or the URL of a seller if the daemon may ask sellers; without it the page is empty.", text())
-        .query(profile, PROFILE, one_of(ids(profiles).chain([""])))
-        .query(depth, DEPTH, one_of(depths().chain([""])))
-        .answers(StatusCode::OK, "The page.", HTML, text());
-    let refused = |page: Operation, refusal| page.answers(problem::status(refusal), refusal.title(), HTML, text());
-    refusals.into_iter().fold(page, refused).runs().refuses(&refusals)
+    let page = OpenApiOperation::get(OpenApiTag::Ask, "explorer", "The explorer, a page that shows a verdict")
+        .query(name, "ENS name of the agent, or the URL of a seller if the daemon may ask sellers; without it the page is empty.", text_schema())
+        .query(profile, PROFILE, one_of_schema(ids(profiles).chain([""])))
+        .query(depth, DEPTH, one_of_schema(depths().chain([""])))
+        .with_response(StatusCode::OK, "The page.", HTML, text_schema());
+    let refused = |page: OpenApiOperation, refusal| {
+        page.with_response(problem::status(refusal), refusal.title(), HTML, text_schema())
+    };
+    refusals.into_iter().fold(page, refused).with_run_refusals().with_refusals(&refusals)
 }
 
-pub(in crate::http) fn explorer_style() -> Operation {
-    Operation::get(Tag::Ask, "explorerStyle", "Style sheet of the explorer")
-        .answers(StatusCode::OK, "CSS.", "text/css", text())
-        .tagged()
+pub(in crate::http) fn explorer_style() -> OpenApiOperation {
+    OpenApiOperation::get(OpenApiTag::Ask, "explorerStyle", "Style sheet of the explorer")
+        .with_response(StatusCode::OK, "CSS.", "text/css", text_schema())
+        .with_not_modified()
 }
 
-pub(in crate::http) fn explorer_script() -> Operation {
+pub(in crate::http) fn explorer_script() -> OpenApiOperation {
     let meaning = "JavaScript.";
-    Operation::get(Tag::Ask, "explorerScript", "Script of the explorer")
-        .answers(StatusCode::OK, meaning, "text/javascript", text())
-        .tagged()
+    OpenApiOperation::get(OpenApiTag::Ask, "explorerScript", "Script of the explorer")
+        .with_response(StatusCode::OK, meaning, "text/javascript", text_schema())
+        .with_not_modified()
 }
 
-pub(in crate::http) fn verdict(profiles: &Profiles) -> Operation {
+pub(in crate::http) fn verdict(profiles: &ConformanceProfiles) -> OpenApiOperation {
     let meaning = "The verdict, whatever its state.";
     let [profile, depth] = verdicts::PARAMETERS;
-    with_name(Operation::get(Tag::Ask, "verdict", "Verdict on a name"))
-        .query(profile, PROFILE, one_of(ids(profiles).chain([""])))
-        .query(depth, DEPTH, one_of(depths().chain([""])))
-        .parameter(json!({"name": "Cache-Control", "in": "header", "description": ANEW, "schema": text()}))
-        .answers_json(Component::Verdict.reference(), meaning)
-        .answers(StatusCode::OK, meaning, MEDIA_TYPE, text())
-        .answers_many(meaning, "text/event-stream", Component::WalkEvent)
-        .cached()
+    with_name(OpenApiOperation::get(OpenApiTag::Ask, "verdict", "Verdict on a name"))
+        .query(profile, PROFILE, one_of_schema(ids(profiles).chain([""])))
+        .query(depth, DEPTH, one_of_schema(depths().chain([""])))
+        .parameter(json!({"name": "Cache-Control", "in": "header", "description": ANEW, "schema": text_schema()}))
+        .with_json_response(OpenApiComponent::Verdict.reference(), meaning)
+        .with_response(StatusCode::OK, meaning, MEDIA_TYPE, text_schema())
+        .with_stream_response(meaning, "text/event-stream", OpenApiComponent::WalkEvent)
+        .with_cache_headers()
         .with_header(RETRY_AFTER, "Seconds after which to ask again, where it could not be decided.")
-        .tagged()
-        .runs()
-        .refuses(&[Refusal::ProfileUnknown, Refusal::NotAcceptable])
+        .with_not_modified()
+        .with_run_refusals()
+        .with_refusals(&[Refusal::ProfileUnknown, Refusal::NotAcceptable])
 }
 
-pub(in crate::http) fn batch(profiles: &Profiles) -> Operation {
-    let mut body = read_as::<Batch>();
-    body["properties"]["profile"]["enum"] = one_of_or_null(ids(profiles));
-    body["properties"]["depth"]["enum"] = one_of_or_null(depths());
-    Operation::post(Tag::Ask, "verdicts", "Verdicts on many names")
-        .takes(body)
-        .answers_many("One verdict or problem per line.", "application/x-ndjson", Component::Line)
-        .runs()
-        .refuses(&[Refusal::ProfileUnknown])
+pub(in crate::http) fn batch(profiles: &ConformanceProfiles) -> OpenApiOperation {
+    let mut body = deserialize_schema::<VerdictBatchDocument>();
+    body["properties"]["profile"]["enum"] = nullable_one_of_schema(ids(profiles));
+    body["properties"]["depth"]["enum"] = nullable_one_of_schema(depths());
+    OpenApiOperation::post(OpenApiTag::Ask, "verdicts", "Verdicts on many names")
+        .with_body(body)
+        .with_stream_response("One verdict or problem per line.", "application/x-ndjson", OpenApiComponent::Line)
+        .with_run_refusals()
+        .with_refusals(&[Refusal::ProfileUnknown])
 }
 
-pub(in crate::http) fn events() -> Operation {
-    let names = json!({"type": "array", "items": text(), "minItems": 1, "maxItems": events::MAX_NAMES});
+pub(in crate::http) fn events() -> OpenApiOperation {
+    let names = json!({"type": "array", "items": text_schema(), "minItems": 1, "maxItems": events::MAX_NAMES});
     let (name, last) =
         ("ENS names of agents; repeat the parameter for each.", "Id of the last event received, to resume from.");
-    Operation::get(Tag::Ask, "events", "Stream changes of the verdicts on names")
+    OpenApiOperation::get(OpenApiTag::Ask, "events", "Stream changes of the verdicts on names")
         .parameter(
             json!({"name": events::PARAMETER, "in": "query", "required": true, "description": name, "schema": names}),
         )
-        .parameter(json!({"name": "Last-Event-ID", "in": "header", "description": last, "schema": text()}))
-        .answers_many("Events, as they happen.", "text/event-stream", Component::Event)
-        .refuses(&[Refusal::Draining])
+        .parameter(json!({"name": "Last-Event-ID", "in": "header", "description": last, "schema": text_schema()}))
+        .with_stream_response("Events, as they happen.", "text/event-stream", OpenApiComponent::Event)
+        .with_refusals(&[Refusal::Draining])
 }
 
-pub(in crate::http) fn card() -> Operation {
-    with_name(Operation::get(Tag::Ask, "card", "Exact verified bytes of a trusted agent's card"))
-        .answers_json(json!({"type": "object"}), "The card, as it was published.")
+pub(in crate::http) fn card() -> OpenApiOperation {
+    with_name(OpenApiOperation::get(OpenApiTag::Ask, "card", "Exact verified bytes of a trusted agent's card"))
+        .with_json_response(json!({"type": "object"}), "The card, as it was published.")
         .with_header("Repr-Digest", "SHA-256 of the card (RFC 9530).")
-        .cached()
-        .tagged()
-        .not_trusted()
-        .runs()
+        .with_cache_headers()
+        .with_not_modified()
+        .with_untrusted_response()
+        .with_run_refusals()
 }
 
-pub(in crate::http) fn agent_card() -> Operation {
-    with_name(Operation::get(Tag::Ask, "agentCard", "Card of a trusted agent, converted to A2A 1.0"))
-        .answers_json(json!({"type": "object"}), "An A2A 1.0 card.")
-        .cached()
-        .tagged()
-        .not_trusted()
-        .runs()
+pub(in crate::http) fn agent_card() -> OpenApiOperation {
+    with_name(OpenApiOperation::get(OpenApiTag::Ask, "agentCard", "Card of a trusted agent, converted to A2A 1.0"))
+        .with_json_response(json!({"type": "object"}), "An A2A 1.0 card.")
+        .with_cache_headers()
+        .with_not_modified()
+        .with_untrusted_response()
+        .with_run_refusals()
 }
 
-pub(in crate::http) fn check() -> Operation {
-    Operation::post(Tag::Pay, "check", "Check who is paid by payment terms, and what proves it")
-        .takes(CheckRequest::schema())
-        .answers_json(Component::Check.reference(), "The check, with its evidence. Pay only where `abort` is false.")
-        .runs()
+pub(in crate::http) fn check() -> OpenApiOperation {
+    OpenApiOperation::post(OpenApiTag::Pay, "check", "Check who is paid by payment terms, and what proves it")
+        .with_body(SellerCheckRequest::schema())
+        .with_json_response(
+            OpenApiComponent::Check.reference(),
+            "The check, with its evidence. Pay only where `abort` is false.",
+        )
+        .with_run_refusals()
 }
 
-pub(in crate::http) fn decide() -> Operation {
+pub(in crate::http) fn decide() -> OpenApiOperation {
     let none = json!({"type": "null"});
-    let question = with_header(&none, &[]);
-    Operation::post(Tag::Pay, "decide", "Decide whether payment terms may be paid").takes(question).answers_decision()
+    let question = decision_input_schema(&none, &[]);
+    OpenApiOperation::post(OpenApiTag::Pay, "decide", "Decide whether payment terms may be paid")
+        .with_body(question)
+        .with_decision_response()
 }
 
-pub(in crate::http) fn decide_signed() -> Operation {
+pub(in crate::http) fn decide_signed() -> OpenApiOperation {
     let header = json!({"type": "string", "description": "The payment header about to be sent."});
-    let question = with_header(&header, &["header"]);
-    Operation::post(Tag::Pay, "decideSigned", "Check a signed payment against the decision before it is sent")
-        .takes(question)
-        .answers_decision()
+    let question = decision_input_schema(&header, &["header"]);
+    OpenApiOperation::post(
+        OpenApiTag::Pay,
+        "decideSigned",
+        "Check a signed payment against the decision before it is sent",
+    )
+    .with_body(question)
+    .with_decision_response()
 }
 
-pub(in crate::http) fn probe() -> Operation {
-    let terms = or_null(json!({"type": "object", "required": ["x402Version", "accepts"]}));
+pub(in crate::http) fn probe() -> OpenApiOperation {
+    let terms = nullable_schema(json!({"type": "object", "required": ["x402Version", "accepts"]}));
     let answer = json!({
         "type": "object",
-        "properties": {"terms": terms, "decision": Component::Decision.reference()},
+        "properties": {"terms": terms, "decision": OpenApiComponent::Decision.reference()},
         "required": ["terms", "decision"],
     });
-    Operation::post(Tag::Pay, "probe", "Fetch the payment terms of an agent without paying, and decide on them")
-        .takes(read_as::<ProbeQuestion>())
-        .answers_json(answer, "The seller's terms, and the decision. Nothing was paid.")
-        .runs()
+    OpenApiOperation::post(
+        OpenApiTag::Pay,
+        "probe",
+        "Fetch the payment terms of an agent without paying, and decide on them",
+    )
+    .with_body(deserialize_schema::<ProbeQuestion>())
+    .with_json_response(answer, "The seller's terms, and the decision. Nothing was paid.")
+    .with_run_refusals()
 }
 
-pub(in crate::http) fn check_request() -> Operation {
-    Operation::post(Tag::Pay, "checkRequest", "Check a request against the agent's schema")
-        .takes(RequestQuestion::schema())
-        .answers_json(Component::Request.reference(), "The findings, each with its place.")
-        .runs()
+pub(in crate::http) fn check_request() -> OpenApiOperation {
+    OpenApiOperation::post(OpenApiTag::Pay, "checkRequest", "Check a request against the agent's schema")
+        .with_body(OutgoingAgentRequest::schema())
+        .with_json_response(OpenApiComponent::Request.reference(), "The findings, each with its place.")
+        .with_run_refusals()
 }
 
-pub(in crate::http) fn verify_receipt() -> Operation {
-    Operation::post(Tag::Pay, "verifyReceipt", "Verify a receipt")
-        .takes(ReceiptQuestion::schema())
-        .answers_json(Component::Receipt.reference(), "The findings, check by check.")
-        .answers(StatusCode::OK, "The same, signed.", MEDIA_TYPE, text())
-        .runs()
-        .refuses(&[Refusal::NotAcceptable])
+pub(in crate::http) fn verify_receipt() -> OpenApiOperation {
+    OpenApiOperation::post(OpenApiTag::Pay, "verifyReceipt", "Verify a receipt")
+        .with_body(ReceiptVerificationRequest::schema())
+        .with_json_response(OpenApiComponent::Receipt.reference(), "The findings, check by check.")
+        .with_response(StatusCode::OK, "The same, signed.", MEDIA_TYPE, text_schema())
+        .with_run_refusals()
+        .with_refusals(&[Refusal::NotAcceptable])
 }
 
-pub(in crate::http) fn mcp() -> Operation {
+pub(in crate::http) fn mcp() -> OpenApiOperation {
     let message = || json!({"type": "object", "description": "A message of the Model Context Protocol, in JSON-RPC."});
-    Operation::post(Tag::Operate, "mcp", "Model Context Protocol: the same operations as tools for agents")
-        .takes(message())
-        .answers_json(message(), "The answer, or an error.")
-        .answers_bare(StatusCode::ACCEPTED, "The notification was accepted.")
-        .answers(StatusCode::BAD_REQUEST, "Not a valid message.", "application/json", message())
-        .answers(StatusCode::NOT_FOUND, "Unknown method.", "application/json", message())
-        .refuses(&[Refusal::HostUnexpected, Refusal::NotAcceptable])
+    OpenApiOperation::post(
+        OpenApiTag::Operate,
+        "mcp",
+        "Model Context Protocol: the same operations as tools for agents",
+    )
+    .with_body(message())
+    .with_json_response(message(), "The answer, or an error.")
+    .with_bare_response(StatusCode::ACCEPTED, "The notification was accepted.")
+    .with_response(StatusCode::BAD_REQUEST, "Not a valid message.", "application/json", message())
+    .with_response(StatusCode::NOT_FOUND, "Unknown method.", "application/json", message())
+    .with_refusals(&[Refusal::HostUnexpected, Refusal::NotAcceptable])
 }
 
-pub(in crate::http) fn lint(profiles: &Profiles) -> Operation {
+pub(in crate::http) fn lint(profiles: &ConformanceProfiles) -> OpenApiOperation {
     let [system, profile] = lint::PARAMETERS;
-    Operation::post(Tag::Publish, "lint", "Validate a card of any system")
+    OpenApiOperation::post(OpenApiTag::Publish, "lint", "Validate a card of any system")
         .query(system, SYSTEM, systems())
-        .query(profile, PROFILE, one_of(ids(profiles)))
-        .takes(json!({}))
-        .answers_json(card_judgement(), "The findings.")
-        .answers_problem(StatusCode::UNPROCESSABLE_ENTITY, "The card exceeds a limit of validation.")
-        .runs()
-        .refuses(&[Refusal::ProfileUnknown])
+        .query(profile, PROFILE, one_of_schema(ids(profiles)))
+        .with_body(json!({}))
+        .with_json_response(card_judgement(), "The findings.")
+        .with_problem_response(StatusCode::UNPROCESSABLE_ENTITY, "The card exceeds a limit of validation.")
+        .with_run_refusals()
+        .with_refusals(&[Refusal::ProfileUnknown])
 }
 
-pub(in crate::http) fn discover() -> Operation {
+pub(in crate::http) fn discover() -> OpenApiOperation {
     let [url, card_system, system, bind] = discover::PARAMETERS;
-    let url =
-        json!({"name": url, "in": "query", "required": true, "description": "URL of the host.", "schema": text()});
-    Operation::get(Tag::Ask, "discover", "Find and validate the cards of a host")
+    let url = json!({"name": url, "in": "query", "required": true, "description": "URL of the host.", "schema": text_schema()});
+    OpenApiOperation::get(OpenApiTag::Ask, "discover", "Find and validate the cards of a host")
         .parameter(url)
         .query(card_system, SYSTEM, systems())
-        .query(system, "Name of the AgentSystem, if the host serves several.", text())
-        .query(bind, "Whether to resolve the ENS names in the card.", one_of(["true", "false"]))
-        .answers_json(Component::Discovery.reference(), "The findings.")
-        .runs()
+        .query(system, "Name of the AgentSystem, if the host serves several.", text_schema())
+        .query(bind, "Whether to resolve the ENS names in the card.", one_of_schema(["true", "false"]))
+        .with_json_response(OpenApiComponent::Discovery.reference(), "The findings.")
+        .with_run_refusals()
 }
 
-pub(in crate::http) fn root_card() -> Operation {
-    Operation::get(Tag::Publish, "rootCard", "Agent card of the only exposed Orloj AgentSystem")
-        .answers_generated_card()
+pub(in crate::http) fn root_card() -> OpenApiOperation {
+    OpenApiOperation::get(OpenApiTag::Publish, "rootCard", "Agent card of the only exposed Orloj AgentSystem")
+        .with_generated_card()
 }
 
-pub(in crate::http) fn system_card() -> Operation {
+pub(in crate::http) fn system_card() -> OpenApiOperation {
     let [namespace] = system_cards::PARAMETERS;
-    Operation::get(Tag::Publish, "systemCard", "Agent card of an Orloj AgentSystem")
+    OpenApiOperation::get(OpenApiTag::Publish, "systemCard", "Agent card of an Orloj AgentSystem")
         .segment("name", "Name of the AgentSystem.", "research")
-        .query(namespace, "Namespace of the AgentSystem.", text())
-        .answers_generated_card()
+        .query(namespace, "Namespace of the AgentSystem.", text_schema())
+        .with_generated_card()
 }
 
-pub(in crate::http) fn keys() -> Operation {
+pub(in crate::http) fn keys() -> OpenApiOperation {
     let members = [
         ("kty", json!({"const": "OKP"})),
         ("crv", json!({"const": "Ed25519"})),
         ("x", json!({"type": "string", "pattern": "^[-_A-Za-z0-9]{43}$"})),
-        ("kid", text()),
+        ("kid", text_schema()),
         ("use", json!({"const": "sig"})),
         ("alg", json!({"const": "EdDSA"})),
     ];
-    let keys = object([("keys", list(object(members, [])))], []);
-    Operation::get(Tag::Ask, "keys", "Public keys that verify what this daemon signs")
-        .answers(StatusCode::OK, "A key set (RFC 7517).", "application/jwk-set+json", keys)
-        .tagged()
+    let keys = object_schema([("keys", list_schema(object_schema(members, [])))], []);
+    OpenApiOperation::get(OpenApiTag::Ask, "keys", "Public keys that verify what this daemon signs")
+        .with_response(StatusCode::OK, "A key set (RFC 7517).", "application/jwk-set+json", keys)
+        .with_not_modified()
 }
 
-pub(in crate::http) fn reasons() -> Operation {
-    let codes = ["reasons", "refusals"].map(|kind| (kind, list(Component::Reason.reference())));
-    Operation::get(Tag::Ask, "reasons", "All reason codes")
-        .answers_json(object(codes, []), "Codes of verdicts (`reasons`) and of refused requests (`refusals`).")
-}
-
-pub(in crate::http) fn reason() -> Operation {
-    Operation::get(Tag::Ask, "reason", "Meaning of a reason code")
-        .segment("code", "The reason code: the last part of a problem's `type`.", "checksum-mismatch")
-        .answers_json(Component::Reason.reference(), "Its meaning.")
-        .refuses(&[Refusal::RouteUnknown])
-}
-
-pub(in crate::http) fn profiles() -> Operation {
-    let known = written_of::<ProfileList<'_>>();
-    Operation::get(Tag::Ask, "profiles", "Profiles that a request may select").answers_json(known, "The profiles.")
-}
-
-pub(in crate::http) fn description() -> Operation {
-    Operation::get(Tag::Operate, "openapi", "OpenAPI description of this daemon")
-        .answers_json(json!({"type": "object"}), "OpenAPI 3.1.")
-}
-
-pub(in crate::http) fn livez() -> Operation {
-    Operation::without_slot(Tag::Operate, "livez", "Liveness").answers(
-        StatusCode::OK,
-        "The process answers.",
-        TEXT,
-        text(),
+pub(in crate::http) fn reasons() -> OpenApiOperation {
+    let codes = ["reasons", "refusals"].map(|kind| (kind, list_schema(OpenApiComponent::Reason.reference())));
+    OpenApiOperation::get(OpenApiTag::Ask, "reasons", "All reason codes").with_json_response(
+        object_schema(codes, []),
+        "Codes of verdicts (`reasons`) and of refused requests (`refusals`).",
     )
 }
 
-pub(in crate::http) fn readyz() -> Operation {
-    Operation::without_slot(Tag::Operate, "readyz", "Readiness")
-        .answers(StatusCode::OK, "Ready; one line for each upstream that is down.", TEXT, text())
-        .refuses(&[Refusal::Draining, Refusal::NotReady])
+pub(in crate::http) fn reason() -> OpenApiOperation {
+    OpenApiOperation::get(OpenApiTag::Ask, "reason", "Meaning of a reason code")
+        .segment("code", "The reason code: the last part of a problem's `type`.", "checksum-mismatch")
+        .with_json_response(OpenApiComponent::Reason.reference(), "Its meaning.")
+        .with_refusals(&[Refusal::RouteUnknown])
 }
 
-pub(in crate::http) fn metrics() -> Operation {
-    Operation::without_slot(Tag::Operate, "metrics", "Metrics for Prometheus")
-        .answers(StatusCode::OK, "Prometheus text.", TEXT, text())
-        .refuses(&[Refusal::RouteUnknown])
+pub(in crate::http) fn profiles() -> OpenApiOperation {
+    let known = serialize_schema::<ProfileList<'_>>();
+    OpenApiOperation::get(OpenApiTag::Ask, "profiles", "Profiles that a request may select")
+        .with_json_response(known, "The profiles.")
 }
 
-impl Operation {
+pub(in crate::http) fn description() -> OpenApiOperation {
+    OpenApiOperation::get(OpenApiTag::Operate, "openapi", "OpenAPI description of this daemon")
+        .with_json_response(json!({"type": "object"}), "OpenAPI 3.1.")
+}
+
+pub(in crate::http) fn livez() -> OpenApiOperation {
+    OpenApiOperation::without_slot(OpenApiTag::Operate, "livez", "Liveness").with_response(
+        StatusCode::OK,
+        "The process answers.",
+        TEXT,
+        text_schema(),
+    )
+}
+
+pub(in crate::http) fn readyz() -> OpenApiOperation {
+    OpenApiOperation::without_slot(OpenApiTag::Operate, "readyz", "Readiness")
+        .with_response(StatusCode::OK, "Ready; one line for each upstream that is down.", TEXT, text_schema())
+        .with_refusals(&[Refusal::Draining, Refusal::NotReady])
+}
+
+pub(in crate::http) fn metrics() -> OpenApiOperation {
+    OpenApiOperation::without_slot(OpenApiTag::Operate, "metrics", "Metrics for Prometheus")
+        .with_response(StatusCode::OK, "Prometheus text.", TEXT, text_schema())
+        .with_refusals(&[Refusal::RouteUnknown])
+}
+
+impl OpenApiOperation {
     /// Adds the headers that describe cache use.
-    fn cached(self) -> Self {
+    fn with_cache_headers(self) -> Self {
         self.with_header("Cache-Status", CACHE_STATUS).with_header("Age", AGE)
     }
 
-    fn answers_decision(self) -> Self {
+    fn with_decision_response(self) -> Self {
         let meaning = "The decision. Pay only where `abort` is false.";
-        self.answers_json(Component::Decision.reference(), meaning)
-            .answers(StatusCode::OK, meaning, MEDIA_TYPE, text())
-            .runs()
-            .refuses(&[Refusal::NotAcceptable])
+        self.with_json_response(OpenApiComponent::Decision.reference(), meaning)
+            .with_response(StatusCode::OK, meaning, MEDIA_TYPE, text_schema())
+            .with_run_refusals()
+            .with_refusals(&[Refusal::NotAcceptable])
     }
 
-    fn answers_generated_card(self) -> Self {
-        self.answers_json(json!({"type": "object"}), "The card.")
+    fn with_generated_card(self) -> Self {
+        self.with_json_response(json!({"type": "object"}), "The card.")
             .with_header("Age", AGE)
-            .tagged()
-            .refuses(&[Refusal::CardAbsent, Refusal::ResourcesUnreadable])
+            .with_not_modified()
+            .with_refusals(&[Refusal::CardAbsent, Refusal::ResourcesUnreadable])
     }
 }
 
-fn with_name(operation: Operation) -> Operation {
+fn with_name(operation: OpenApiOperation) -> OpenApiOperation {
     operation.segment("name", "ENS name of the agent.", "summarizeagent.eth")
 }
 
-fn with_verb(operation: Operation) -> Operation {
+fn with_verb(operation: OpenApiOperation) -> OpenApiOperation {
     operation.segment("verb", "Verb to be called.", "summarize")
 }
 
-fn with_network(operation: Operation) -> Operation {
+fn with_network(operation: OpenApiOperation) -> OpenApiOperation {
     let [network] = gate_path::PARAMETERS;
-    operation.query(network, "A CAIP-2 network that the card must list.", text())
+    operation.query(network, "A CAIP-2 network that the card must list.", text_schema())
 }
 
 /// The judgement of a card by itself.
 fn card_judgement() -> Value {
     let members = [
-        ("flavour", or_null(systems())),
-        ("version", or_null(text())),
+        ("flavour", nullable_schema(systems())),
+        ("version", nullable_schema(text_schema())),
         ("valid", json!({"type": "boolean"})),
-        ("findings", list(Component::Discovery.reference_to("finding"))),
-        ("near_misses", list(text())),
+        ("findings", list_schema(OpenApiComponent::Discovery.reference_to("finding"))),
+        ("near_misses", list_schema(text_schema())),
     ];
-    object(members, [("profile", text())])
+    object_schema(members, [("profile", text_schema())])
 }
 
 /// The input of a decision with this payment header schema and further required members.
-fn with_header(header: &Value, further: &[&str]) -> Value {
-    let mut question = DecisionRequest::schema();
+fn decision_input_schema(header: &Value, further: &[&str]) -> Value {
+    let mut question = PaymentDecisionRequest::schema();
     for demand in question["oneOf"].as_array_mut().into_iter().flatten() {
         demand["properties"]["header"] = header.clone();
         let required = demand["required"].as_array_mut().into_iter();
@@ -381,7 +406,7 @@ fn with_header(header: &Value, further: &[&str]) -> Value {
 }
 
 /// An object with required members, optional members, and no others.
-fn object(
+fn object_schema(
     required: impl IntoIterator<Item = (&'static str, Value)>,
     optional: impl IntoIterator<Item = (&'static str, Value)>,
 ) -> Value {
@@ -392,35 +417,35 @@ fn object(
     json!({"type": "object", "properties": members, "required": names, "additionalProperties": false})
 }
 
-fn one_of<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
+fn one_of_schema<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
     json!({"enum": values.into_iter().collect::<Vec<_>>()})
 }
 
-fn or_null(schema: Value) -> Value {
+fn nullable_schema(schema: Value) -> Value {
     json!({"oneOf": [schema, {"type": "null"}]})
 }
 
-/// Like [`one_of`], but the value may also be null.
-fn one_of_or_null<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
+/// Like [`one_of_schema`], but the value may also be null.
+fn nullable_one_of_schema<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
     values.into_iter().map(Value::from).chain([Value::Null]).collect()
 }
 
 fn depths() -> impl Iterator<Item = &'static str> {
-    Depth::ALL.iter().map(|depth| depth.as_str())
+    ResolutionDepth::ALL.iter().map(|depth| depth.as_str())
 }
 
-fn ids(profiles: &Profiles) -> impl Iterator<Item = &str> {
+fn ids(profiles: &ConformanceProfiles) -> impl Iterator<Item = &str> {
     profiles.iter().map(|profile| profile.id())
 }
 
 fn systems() -> Value {
-    one_of(CardSystem::ALL.iter().map(|system| system.slug()))
+    one_of_schema(CardSystem::ALL.iter().map(|system| system.slug()))
 }
 
-fn text() -> Value {
+fn text_schema() -> Value {
     json!({"type": "string"})
 }
 
-fn list(items: Value) -> Value {
+fn list_schema(items: Value) -> Value {
     json!({"type": "array", "items": items})
 }

@@ -7,24 +7,24 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use axum::http::{Method, Request, StatusCode};
-use clresolve_resolver::cpu_pool::{CpuPool, MAX_THREADS, Occupied};
+use clresolve_resolver::cpu_pool::{CpuPool, MAX_THREADS, OccupiedCpuPool};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 
-use crate::http::activity::{Activity, Watched};
+use crate::http::activity::{ConnectionActivity, TrackedStream};
 use crate::http::api_kind::ListenerRole;
-use crate::http::client_limits::Client;
-use crate::http::in_force::InForce;
-use crate::http::serving;
+use crate::http::build_service;
+use crate::http::client_limits::ClientIdentity;
+use crate::http::in_force::CurrentService;
 use crate::http::state::AppState;
 
 const NAME: &str = "summarizeagent.eth";
 
 struct Daemon {
-    in_force: Arc<InForce>,
+    in_force: Arc<CurrentService>,
     resolver: Resolver,
     _sandbox: Sandbox,
 }
@@ -64,7 +64,8 @@ impl Daemon {
         let state = AppState::new(resolver.clone(), &config, None, None);
         // A reading at a new head may start a resolution, whose jobs these tests would mistake for theirs.
         state.following.stop();
-        let daemon = Self { in_force: Arc::new(InForce::new(serving(state))), resolver, _sandbox: sandbox };
+        let daemon =
+            Self { in_force: Arc::new(CurrentService::new(build_service(state))), resolver, _sandbox: sandbox };
         daemon.resolver.resolve(NAME).await;
         daemon
     }
@@ -75,16 +76,19 @@ impl Daemon {
 
     /// Sends a request from the client at 192.0.2.`last`.
     fn ask(&self, last: u8, Sent { method, path, body }: Sent) -> JoinHandle<(StatusCode, Value)> {
-        let client = Client::from(IpAddr::from([192, 0, 2, last]));
+        let client = ClientIdentity::from(IpAddr::from([192, 0, 2, last]));
         let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         let request = Request::builder().method(method).uri(path).header(HOST, "localhost");
         let request = request.header(CONTENT_TYPE, "application/json");
         let request = request.header(ACCEPT, "application/json, text/event-stream").body(Body::from(body));
         let (in_force, request) = (Arc::clone(&self.in_force), request.expect("a request"));
         tokio::spawn(async move {
-            let activity = Arc::new(Activity::new());
+            let activity = Arc::new(ConnectionActivity::new());
             // The gate refuses a request whose head was not scanned.
-            Watched::new(head.as_bytes(), Arc::clone(&activity)).read_to_end(&mut Vec::new()).await.expect("a head");
+            TrackedStream::new(head.as_bytes(), Arc::clone(&activity))
+                .read_to_end(&mut Vec::new())
+                .await
+                .expect("a head");
             let response = crate::http::request::answer(&in_force, ListenerRole::All, client, &activity, request).await;
             let (status, body) = (response.status(), to_bytes(response.into_body(), 1 << 20).await.expect("a body"));
             (status, serde_json::from_slice(&body).unwrap_or_default())
@@ -100,13 +104,13 @@ impl Daemon {
 }
 
 fn lint() -> Sent {
-    Sent::post("/v1/lint", &clresolve_verdict::sample::good())
+    Sent::post("/v1/lint", &clresolve_verdict::sample::good_card())
 }
 
 /// A question for each route that judges documents, with the number of pool jobs for its response once all lookups are
 /// cached.
 fn questions() -> Vec<(&'static str, Sent, usize)> {
-    let text = Sandbox::request().1;
+    let text = Sandbox::sample_request().1;
     let message: Value = serde_json::from_str(text).expect("JSON");
     let request = json!({"name": NAME, "verb": "summarize", "request": message});
     let receipt = json!({"name": NAME, "receipt": {"signer": NAME}, "request": message});
@@ -153,9 +157,9 @@ async fn each_step_of_judging_is_a_job() {
             _ => asked.clone(),
         };
         daemon.answered(changed(1)).await;
-        let before = daemon.pool().begun();
+        let before = daemon.pool().started_count();
         daemon.answered(changed(2)).await;
-        assert_eq!(daemon.pool().begun() - before, jobs, "{what}");
+        assert_eq!(daemon.pool().started_count() - before, jobs, "{what}");
     }
 }
 
@@ -164,9 +168,9 @@ async fn each_step_of_judging_is_a_job() {
 async fn messages_are_judged_apart_from_those_who_answer() {
     let daemon = Daemon::start().await;
     for (what, asked, _) in questions() {
-        let busy = Occupied::whole(daemon.pool());
+        let busy = OccupiedCpuPool::occupy_all(daemon.pool());
         let answer = daemon.ask(1, asked);
-        while !Occupied::is_waited_for(daemon.pool()) {
+        while !OccupiedCpuPool::is_waited_for(daemon.pool()) {
             assert!(!answer.is_finished(), "{what}: it was judged on the thread that answers");
             tokio::task::yield_now().await;
         }
@@ -180,7 +184,7 @@ async fn messages_are_judged_apart_from_those_who_answer() {
 }
 
 async fn wait_for_queue(pool: &CpuPool, jobs: usize) {
-    while pool.queued() != jobs {
+    while pool.queued_count() != jobs {
         tokio::task::yield_now().await;
     }
 }
@@ -192,8 +196,8 @@ async fn wait_for_queue(pool: &CpuPool, jobs: usize) {
 async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
     const DOCUMENTS: usize = 32;
     let daemon = Daemon::start().await;
-    let mut dear = Occupied::by_documents(daemon.pool(), DOCUMENTS);
-    Occupied::wait_for_jobs(daemon.pool(), DOCUMENTS).await;
+    let mut dear = OccupiedCpuPool::occupy_with_documents(daemon.pool(), DOCUMENTS);
+    OccupiedCpuPool::wait_for_jobs(daemon.pool(), DOCUMENTS).await;
     let threads = daemon.pool().threads();
     wait_for_queue(daemon.pool(), DOCUMENTS - threads).await;
     for path in ["/v1/gate/checkoutagent.eth", "/v1/gate/raw-cid.eth"] {
@@ -201,7 +205,7 @@ async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
         assert_eq!(status, StatusCode::OK, "{path}");
     }
     let first = daemon.ask(1, Sent::get("/v1/verdicts/file-cid.eth"));
-    while daemon.pool().queued() == DOCUMENTS - threads {
+    while daemon.pool().queued_count() == DOCUMENTS - threads {
         tokio::task::yield_now().await;
     }
     let (status, _) = daemon.ask(9, Sent::get("/v1/gate/file-cid.eth")).await.expect("it is answered");
@@ -224,8 +228,8 @@ async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
 async fn decision_over_mcp_comes_before_documents() {
     const DOCUMENTS: usize = 32;
     let daemon = Daemon::start().await;
-    let mut dear = Occupied::by_documents(daemon.pool(), DOCUMENTS);
-    Occupied::wait_for_jobs(daemon.pool(), DOCUMENTS).await;
+    let mut dear = OccupiedCpuPool::occupy_with_documents(daemon.pool(), DOCUMENTS);
+    OccupiedCpuPool::wait_for_jobs(daemon.pool(), DOCUMENTS).await;
     let threads = daemon.pool().threads();
     wait_for_queue(daemon.pool(), DOCUMENTS - threads).await;
     let terms = json!({"x402Version": 2, "accepts": []});
@@ -244,8 +248,8 @@ async fn decision_over_mcp_comes_before_documents() {
 async fn one_client_leaves_others_their_places() {
     let daemon = Daemon::start().await;
     for (at, (what, asked, _)) in questions().into_iter().enumerate() {
-        let busy = Occupied::whole(daemon.pool());
-        let most = MAX_THREADS + daemon.pool().share();
+        let busy = OccupiedCpuPool::occupy_all(daemon.pool());
+        let most = MAX_THREADS + daemon.pool().permits_per_client();
         let flood: Vec<_> = (0..80).map(|_| daemon.ask(1, asked.clone())).collect();
         while daemon.pool().jobs() < most {
             tokio::task::yield_now().await;
@@ -254,7 +258,10 @@ async fn one_client_leaves_others_their_places() {
         let of_others =
             [lint(), Sent::get(&format!("/v1/verdicts/n{at}.wildcard.eth"))].map(|asked| daemon.ask(2, asked));
         while daemon.pool().jobs() < most + of_others.len() {
-            assert!(daemon.pool().jobs() <= most + daemon.pool().share(), "{what} takes more than its places");
+            assert!(
+                daemon.pool().jobs() <= most + daemon.pool().permits_per_client(),
+                "{what} takes more than its places"
+            );
             assert!(!of_others.iter().any(JoinHandle::is_finished), "{what} leaves others no place");
             tokio::task::yield_now().await;
         }

@@ -1,24 +1,24 @@
-//! `check_payment`: checks who is paid, and whether a signed payment matches the terms. A name in the call counts as the
-//! seller's claim, because the model may have read it on the seller's page.
+//! `check_payment`: checks who is paid, and whether a signed payment matches the terms. A name in the call counts as
+//! the seller's claim, because the model may have read it on the seller's page.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::reason::Reason;
-use clresolve_payment::check::{CheckRequest, NamedBy};
-use clresolve_payment::decision::Outcome;
-use clresolve_payment::request::Demand;
+use clresolve_payment::check::{SellerCheckRequest, SellerIdentitySource};
+use clresolve_payment::decision::DecisionOutcome;
+use clresolve_payment::request::PaymentDemand;
 use clresolve_payment::terms::check_meta;
 use clresolve_resolver::cpu_share::Urgency;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
-use super::label::Label;
-use super::tool::{Tool, name_argument};
-use crate::mcp::answer::{Answer, Failure, OwnText};
-use crate::mcp::asker::{Asker, read_apart};
+use super::label::BoundedText;
+use super::tool::{McpTool, name_argument};
+use crate::mcp::answer::{ProgramText, ToolAnswer, ToolFailure};
+use crate::mcp::asker::{McpBackend, parse_on_pool};
 use crate::mcp::form;
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static TOOL: McpTool = McpTool {
     name: "check_payment",
     title: "Check a payment",
     description: "Decides whether an x402 payment may be made: who is paid and what proves it, that the terms come from the seller's \
@@ -62,61 +62,64 @@ pub(super) static TOOL: Tool = Tool {
     },
     form: &form::CHECK,
     urgency: Urgency::Decision,
-    call: |asker, given| call(asker, given).boxed(),
+    call: |asker, given| check_payment(asker, given).boxed(),
 };
 
-async fn call(asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-    let request = read_apart(asker, move || request(given)).await??;
+async fn check_payment(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, ToolFailure> {
+    let request = parse_on_pool(asker, move || request(given)).await??;
     for text in [&request.name, &request.verb].into_iter().flatten() {
-        Label::try_from(text.clone()).map_err(|error| Failure::malformed(&error))?;
+        BoundedText::try_from(text.clone()).map_err(|error| ToolFailure::malformed(&error))?;
     }
     let resolver = asker.resolver().clone();
     let work = async move {
-        let check = resolver.check(&request).await;
-        let said = conclusion(check.decision, check.abort).codes(check.codes.iter().map(String::as_str));
-        Answer::about(&resolver, said, &form::CHECK, check).await
+        let check = resolver.check_seller(&request).await;
+        let said = check_conclusion(check.decision, check.abort).with_codes(check.codes.iter().map(String::as_str));
+        ToolAnswer::from_document(&resolver, said, &form::CHECK, check).await
     };
-    asker.admitted(Box::pin(work)).await
+    asker.run_admitted(Box::pin(work)).await
 }
 
-fn conclusion(outcome: Outcome, abort: bool) -> OwnText {
-    OwnText::new(match (outcome, abort) {
-        (Outcome::Allow, false) => "allow: every check was made and passed. This payment may be made.",
-        (Outcome::Undecided, _) => "undecided: not every check could be made. Do not pay.",
-        (Outcome::Allow | Outcome::Deny, _) => "deny: do not pay.",
+fn check_conclusion(outcome: DecisionOutcome, abort: bool) -> ProgramText {
+    ProgramText::new(match (outcome, abort) {
+        (DecisionOutcome::Allow, false) => "allow: every check was made and passed. This payment may be made.",
+        (DecisionOutcome::Undecided, _) => "undecided: not every check could be made. Do not pay.",
+        (DecisionOutcome::Allow | DecisionOutcome::Deny, _) => "deny: do not pay.",
     })
 }
 
 /// The question in the arguments. `url` is rejected beside `response`, which contains the URL that answered.
-fn request(mut given: Value) -> Result<CheckRequest, Failure> {
+fn request(mut given: Value) -> Result<SellerCheckRequest, ToolFailure> {
     if ["response", "url"].iter().all(|member| given.get(member).is_some_and(|value| !value.is_null())) {
-        return Err(Failure::malformed("expected url only with paymentRequired or toolResult: a response has its own"));
+        return Err(ToolFailure::malformed(
+            "expected url only with paymentRequired or toolResult: a response has its own",
+        ));
     }
     let result = take_result(&mut given)?;
     let refused = take_meta(&mut given)?;
     let bytes = serde_json::to_vec(&given).unwrap_or_default();
-    let mut request = CheckRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
+    let mut request =
+        SellerCheckRequest::from_json(&bytes).map_err(|error| ToolFailure::malformed(&error.to_string()))?;
     if !clresolve_core::mutant!("models-name-sellers") {
-        request.named_by = NamedBy::Seller;
+        request.named_by = SellerIdentitySource::Seller;
     }
     if let Some(result) = result {
-        request.demand = Demand::ToolResult(result);
+        request.demand = PaymentDemand::ToolResult(result);
     }
     if let Some(reason) = refused {
-        request.demand = Demand::Unasked(reason);
+        request.demand = PaymentDemand::Unasked(reason);
     }
     Ok(request)
 }
 
 /// Removes the tool result from the arguments. It may be arbitrary, so nothing of it remains there.
-fn take_result(given: &mut Value) -> Result<Option<String>, Failure> {
+fn take_result(given: &mut Value) -> Result<Option<String>, ToolFailure> {
     let Some(members) = given.as_object_mut() else { return Ok(None) };
     let Some(result) = members.remove("toolResult") else { return Ok(None) };
     if members.contains_key("paymentRequired") || members.contains_key("response") {
-        return Err(Failure::malformed("expected one of response, paymentRequired and toolResult"));
+        return Err(ToolFailure::malformed("expected one of response, paymentRequired and toolResult"));
     }
     if !result.is_object() {
-        return Err(Failure::malformed("toolResult: expected an object"));
+        return Err(ToolFailure::malformed("toolResult: expected an object"));
     }
     members.insert("paymentRequired".to_owned(), json!({}));
     Ok(Some(result.to_string()))
@@ -125,7 +128,7 @@ fn take_result(given: &mut Value) -> Result<Option<String>, Failure> {
 /// Replaces a `_meta` that contains a payment by that payment. It may be an object as in the specification, base64 as
 /// Cloudflare's client writes it, or the form of the specification's extension. Otherwise returns why that `_meta` must
 /// not be sent.
-fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, Failure> {
+fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, ToolFailure> {
     let Some(header) = given.get_mut("header") else { return Ok(None) };
     let Value::Object(meta) = header else { return Ok(None) };
     if let Err(reason) = check_meta(meta) {
@@ -139,7 +142,11 @@ fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, Failure> {
     };
     let encoded = match (meta.get("x402/payment"), of_extension) {
         (Some(payment), None) | (None, Some(payment)) => header_of(payment),
-        _ => return Err(Failure::malformed("header: expected _meta with one payment, or the payment header as text")),
+        _ => {
+            return Err(ToolFailure::malformed(
+                "header: expected _meta with one payment, or the payment header as text",
+            ));
+        }
     };
     *header = Value::String(encoded);
     Ok(None)
@@ -150,7 +157,7 @@ mod tests {
     use super::request as request_of;
     use super::*;
 
-    fn asked(result: Value) -> Result<CheckRequest, Failure> {
+    fn asked(result: Value) -> Result<SellerCheckRequest, ToolFailure> {
         request_of(json!({"name": "a.eth", "verb": "v", "toolResult": result}))
     }
 
@@ -159,7 +166,7 @@ mod tests {
         let result =
             json!({"structuredContent": {"accepts": []}, "content": [{"type": "text", "text": "{}"}], "_meta": {}});
         let request = asked(result.clone()).expect("a question");
-        let Demand::ToolResult(text) = &request.demand else { panic!("the result of a tool") };
+        let PaymentDemand::ToolResult(text) = &request.demand else { panic!("the result of a tool") };
         assert_eq!(serde_json::from_str::<Value>(text).ok(), Some(result));
         assert!(asked(json!(3)).is_err());
         let twice = json!({"name": "a.eth", "verb": "v", "toolResult": {}, "paymentRequired": {}});
@@ -169,7 +176,7 @@ mod tests {
     #[test]
     fn name_of_a_model_is_the_sellers_word() {
         let request = request_of(json!({"name": "a.eth", "paymentRequired": {}})).expect("a question");
-        assert_eq!((request.name.as_deref(), request.named_by), (Some("a.eth"), NamedBy::Seller));
+        assert_eq!((request.name.as_deref(), request.named_by), (Some("a.eth"), SellerIdentitySource::Seller));
         let two_urls = json!({"response": {"status": 402, "url": "https://a.example/"}, "url": "https://b.example/"});
         assert!(request_of(two_urls).is_err());
     }

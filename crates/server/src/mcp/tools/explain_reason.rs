@@ -1,19 +1,19 @@
 //! `explain_reason`: explains a reason code.
 
-use clresolve_core::reason::{Code, Fixer};
+use clresolve_core::reason::{FixerRole, ReasonCode};
 use clresolve_resolver::cpu_share::Urgency;
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::label::Label;
-use super::tool::{Tool, arguments};
-use crate::mcp::answer::{Answer, Failure, OwnText};
-use crate::mcp::asker::Asker;
+use super::label::BoundedText;
+use super::tool::{McpTool, arguments};
+use crate::mcp::answer::{ProgramText, ToolAnswer, ToolFailure};
+use crate::mcp::asker::McpBackend;
 use crate::mcp::form;
 use crate::registries;
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static TOOL: McpTool = McpTool {
     name: "explain_reason",
     title: "Explain a reason code",
     description: "Says what a reason code of another tool's answer means, who can fix it, and whether asking again may help.",
@@ -22,34 +22,38 @@ pub(super) static TOOL: Tool = Tool {
     },
     form: &form::REASON,
     urgency: Urgency::Document,
-    call: |asker, given| call(asker, given).boxed(),
+    call: |asker, given| explain_reason(asker, given).boxed(),
 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
-    code: Label,
+struct ExplainReasonArguments {
+    code: BoundedText,
 }
 
-async fn call(asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-    let Arguments { code } = arguments(given)?;
+async fn explain_reason(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, ToolFailure> {
+    let ExplainReasonArguments { code } = arguments(given)?;
     let code = code.as_ref();
     let document = registries::reason(code);
-    let document = document.ok_or_else(|| Failure::malformed(&format!("no reason code is called {code}")))?;
-    Answer::about(asker.resolver(), said(code), &form::REASON, document).await
+    let document = document.ok_or_else(|| ToolFailure::malformed(&format!("no reason code is called {code}")))?;
+    ToolAnswer::from_document(asker.resolver(), reason_sentence(code), &form::REASON, document).await
 }
 
-fn said(slug: &str) -> OwnText {
-    let Some(code) = Code::from_slug(slug) else {
-        return OwnText::new("A refusal of a request; it is never in a judgement.").codes([slug]);
+fn reason_sentence(slug: &str) -> ProgramText {
+    let Some(code) = ReasonCode::from_slug(slug) else {
+        return ProgramText::new("A refusal of a request; it is never in a judgement.").with_codes([slug]);
     };
     let entry = code.entry();
     let fixer = match entry.fixer {
-        Fixer::Asker => " The one who asks can fix it.",
-        Fixer::Publisher => " The publisher of the card and its records can fix it.",
-        Fixer::Operator => " The operator of this resolver can fix it.",
-        Fixer::Nobody => " Nobody has to fix it: it passes with time.",
+        FixerRole::Asker => " The one who asks can fix it.",
+        FixerRole::Publisher => " The publisher of the card and its records can fix it.",
+        FixerRole::Operator => " The operator of this resolver can fix it.",
+        FixerRole::Nobody => " Nobody has to fix it: it passes with time.",
     };
     let again = if entry.retryable { " Asking again may help." } else { " Asking again does not help." };
-    OwnText::new(entry.title).and(" ").and(entry.explanation).and(fixer).and(again)
+    ProgramText::new(entry.title)
+        .with_sentence(" ")
+        .with_sentence(entry.explanation)
+        .with_sentence(fixer)
+        .with_sentence(again)
 }

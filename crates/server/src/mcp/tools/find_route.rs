@@ -1,19 +1,19 @@
 //! `find_route`: finds the URL behind an agent's entry.
 
-use clresolve_core::state::State;
+use clresolve_core::state::TrustState;
 use clresolve_resolver::cpu_share::Urgency;
-use clresolve_resolver::resolve::{Question, RouteAnswer};
+use clresolve_resolver::resolve::{AgentRouteDocument, NameQuestion};
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::label::Label;
-use super::tool::{Tool, arguments, name_argument};
-use crate::mcp::answer::{Answer, Failure, OwnText};
-use crate::mcp::asker::{AgentAnswer, Asker};
+use super::label::BoundedText;
+use super::tool::{McpTool, arguments, name_argument};
+use crate::mcp::answer::{ProgramText, ToolAnswer, ToolFailure};
+use crate::mcp::asker::{McpBackend, ResolverAnswer};
 use crate::mcp::form;
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static TOOL: McpTool = McpTool {
     name: "find_route",
     title: "Find an agent's URL",
     description: "Gives the URL behind an agent's x402:// entry, and who says so. Call the agent there and nowhere else, and only \
@@ -27,33 +27,34 @@ pub(super) static TOOL: Tool = Tool {
     },
     form: &form::ROUTE,
     urgency: Urgency::Document,
-    call: |asker, given| call(asker, given).boxed(),
+    call: |asker, given| find_route(asker, given).boxed(),
 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
-    name: Label,
-    verb: Option<Label>,
+struct FindRouteArguments {
+    name: BoundedText,
+    verb: Option<BoundedText>,
 }
 
-async fn call(asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-    let Arguments { name, verb } = arguments(given)?;
-    let (name, verb) = (name.as_ref(), verb.as_ref().map(Label::as_ref));
-    let AgentAnswer { resolver, resolution } = asker.ask(Question::new(name)).await?;
-    let resolution = resolver.confirmed(resolution).await;
+async fn find_route(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, ToolFailure> {
+    let FindRouteArguments { name, verb } = arguments(given)?;
+    let (name, verb) = (name.as_ref(), verb.as_ref().map(BoundedText::as_ref));
+    let ResolverAnswer { resolver, resolution } = asker.ask(NameQuestion::new(name)).await?;
+    let resolution = resolver.confirm_for_gate(resolution).await;
     let route = resolver.route(&resolution, verb);
-    let answer = RouteAnswer::new(&resolver, name, verb, &resolution, &route);
+    let answer = AgentRouteDocument::new(&resolver, name, verb, &resolution, &route);
     let verdict = resolution.verdict();
-    let said = match (&route, answer.denied()) {
-        (Err(reason), _) => OwnText::new("No URL is known for this agent.").codes([reason.code.slug()]),
-        (Ok(_), None) => OwnText::new("trusted: the URL is structuredContent.route.route.url."),
-        (Ok(_), Some(code)) if verdict.state == State::Trusted => {
-            OwnText::new("There is a URL, but the gate denies requests to the agent: do not call it.").codes([code])
+    let said = match (&route, answer.gate_denial()) {
+        (Err(reason), _) => ProgramText::new("No URL is known for this agent.").with_codes([reason.code.slug()]),
+        (Ok(_), None) => ProgramText::new("trusted: the URL is structuredContent.route.route.url."),
+        (Ok(_), Some(code)) if verdict.state == TrustState::Trusted => {
+            ProgramText::new("There is a URL, but the gate denies requests to the agent: do not call it.")
+                .with_codes([code])
         }
-        (Ok(_), Some(_)) => OwnText::new("There is a URL, but the agent is not trusted: do not call it.")
-            .codes(verdict.reasons.iter().map(|reason| reason.code.slug())),
+        (Ok(_), Some(_)) => ProgramText::new("There is a URL, but the agent is not trusted: do not call it.")
+            .with_codes(verdict.reasons.iter().map(|reason| reason.code.slug())),
     };
     let document = serde_json::to_value(&answer).unwrap_or_default();
-    Answer::about(&resolver, said, &form::ROUTE, document).await
+    ToolAnswer::from_document(&resolver, said, &form::ROUTE, document).await
 }

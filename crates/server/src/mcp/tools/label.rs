@@ -6,9 +6,9 @@ use serde::Deserialize;
 /// A text of at most [`MAX_NAME_BYTES`] bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct Label(String);
+pub(super) struct BoundedText(String);
 
-impl TryFrom<String> for Label {
+impl TryFrom<String> for BoundedText {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -19,13 +19,13 @@ impl TryFrom<String> for Label {
     }
 }
 
-impl From<Label> for String {
-    fn from(label: Label) -> Self {
+impl From<BoundedText> for String {
+    fn from(label: BoundedText) -> Self {
         label.0
     }
 }
 
-impl AsRef<str> for Label {
+impl AsRef<str> for BoundedText {
     fn as_ref(&self) -> &str {
         &self.0
     }

@@ -8,12 +8,12 @@ use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::label::Label;
-use crate::mcp::answer::{Answer, Failure};
-use crate::mcp::asker::Asker;
-use crate::mcp::form::Form;
+use super::label::BoundedText;
+use crate::mcp::answer::{ToolAnswer, ToolFailure};
+use crate::mcp::asker::McpBackend;
+use crate::mcp::form::ToolOutputSchema;
 
-pub(in crate::mcp) struct Tool {
+pub(in crate::mcp) struct McpTool {
     pub(in crate::mcp) name: &'static str,
     /// The title for people.
     pub(super) title: &'static str,
@@ -21,13 +21,13 @@ pub(in crate::mcp) struct Tool {
     pub(super) description: &'static str,
     /// The members of the arguments, as schemas, and which of them are required.
     pub(super) arguments: fn() -> (Value, &'static [&'static str]),
-    pub(in crate::mcp) form: &'static LazyLock<Form>,
+    pub(in crate::mcp) form: &'static LazyLock<ToolOutputSchema>,
     pub(in crate::mcp) urgency: Urgency,
-    pub(in crate::mcp) call: for<'a> fn(&'a dyn Asker, Value) -> BoxFuture<'a, Result<Answer, Failure>>,
+    pub(in crate::mcp) call: for<'a> fn(&'a dyn McpBackend, Value) -> BoxFuture<'a, Result<ToolAnswer, ToolFailure>>,
 }
 
-pub(super) fn arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, Failure> {
-    serde_json::from_value(arguments).map_err(|error| Failure::malformed(&error.to_string()))
+pub(super) fn arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolFailure> {
+    serde_json::from_value(arguments).map_err(|error| ToolFailure::malformed(&error.to_string()))
 }
 
 /// The schema of the argument that names an agent.
@@ -36,9 +36,9 @@ pub(super) fn name_argument() -> Value {
 }
 
 /// Explains why a question with a profile has no answer.
-pub(super) fn unanswered(refusal: Refusal, profile: Option<Label>) -> Failure {
+pub(super) fn explain_refusal(refusal: Refusal, profile: Option<BoundedText>) -> ToolFailure {
     match profile {
-        Some(id) if refusal == Refusal::ProfileUnknown => Failure::about(refusal, id.as_ref()),
+        Some(id) if refusal == Refusal::ProfileUnknown => ToolFailure::from_refusal(refusal, id.as_ref()),
         _ => refusal.into(),
     }
 }

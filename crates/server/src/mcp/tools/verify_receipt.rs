@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use clresolve_core::state::State;
-use clresolve_messages::receipt::question::Request;
-use clresolve_messages::receipt::{ReceiptQuestion, Verification};
+use clresolve_core::state::TrustState;
+use clresolve_messages::receipt::question::AgentRequest;
+use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
 use clresolve_payment::settlement::Purchase;
 use clresolve_resolver::cpu_share::Urgency;
-use clresolve_resolver::resolve::Question;
+use clresolve_resolver::resolve::NameQuestion;
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::label::Label;
-use super::tool::{Tool, arguments, name_argument};
-use crate::mcp::answer::{Answer, Failure, OwnText};
-use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
+use super::label::BoundedText;
+use super::tool::{McpTool, arguments, name_argument};
+use crate::mcp::answer::{ProgramText, ToolAnswer, ToolFailure};
+use crate::mcp::asker::{McpBackend, ResolverAnswer, parse_on_pool};
 use crate::mcp::form;
 
-pub(super) static TOOL: Tool = Tool {
+pub(super) static TOOL: McpTool = McpTool {
     name: "verify_receipt",
     title: "Verify a receipt",
     description: "Checks what an agent sent as a receipt: that the signer which the agent's records name has signed exactly this and, \
@@ -39,13 +39,13 @@ pub(super) static TOOL: Tool = Tool {
     },
     form: &form::RECEIPT,
     urgency: Urgency::Document,
-    call: |asker, given| call(asker, given).boxed(),
+    call: |asker, given| verify_receipt(asker, given).boxed(),
 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
-    name: Label,
+struct VerifyReceiptArguments {
+    name: BoundedText,
     /// The original text: parsing would lose parts that the signature covers, such as a duplicate member.
     receipt: String,
     request: Option<String>,
@@ -54,47 +54,47 @@ struct Arguments {
     settlement: Option<String>,
 }
 
-async fn call(asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-    let Arguments { name, receipt, request, decision, payment, settlement } = arguments(given)?;
-    let read = move || -> Result<(Option<Request>, Purchase), String> {
-        let request = request.map(|text| Request::from_bytes(text.as_bytes())).transpose();
+async fn verify_receipt(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, ToolFailure> {
+    let VerifyReceiptArguments { name, receipt, request, decision, payment, settlement } = arguments(given)?;
+    let read = move || -> Result<(Option<AgentRequest>, Purchase), String> {
+        let request = request.map(|text| AgentRequest::from_bytes(text.as_bytes())).transpose();
         let request = request.map_err(|error| format!("request: {error}"))?;
         let decision = decision.as_deref().map(str::as_bytes);
         Ok((request, Purchase::read(decision, payment.as_deref(), settlement)?))
     };
-    let (request, purchase) = read_apart(asker, read).await?.map_err(|why| Failure::malformed(&why))?;
+    let (request, purchase) = parse_on_pool(asker, read).await?.map_err(|why| ToolFailure::malformed(&why))?;
     let (name, receipt) = (name.into(), receipt.into_bytes());
-    let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase });
-    let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
+    let question = Arc::new(ReceiptVerificationRequest { name, receipt, request, purchase });
+    let ResolverAnswer { resolver, resolution } = asker.ask(NameQuestion::new(&*question.name)).await?;
     let work = async move {
         let found = resolver.verify_receipt_of(&resolution, question).await;
-        let said = sentence(&found).codes(found.codes.iter().map(String::as_str));
-        Answer::about(&resolver, said, &form::RECEIPT, found).await
+        let said = receipt_sentence(&found).with_codes(found.codes.iter().map(String::as_str));
+        ToolAnswer::from_document(&resolver, said, &form::RECEIPT, found).await
     };
-    asker.admitted(Box::pin(work)).await
+    asker.run_admitted(Box::pin(work)).await
 }
 
-fn sentence(found: &Verification) -> OwnText {
+fn receipt_sentence(found: &ReceiptVerificationDocument) -> ProgramText {
     match found.state {
-        State::Trusted => {}
-        State::Untrusted => return OwnText::new("untrusted: do not rely on this receipt."),
-        State::Indeterminate => return OwnText::new("indeterminate: do not rely on this receipt yet."),
+        TrustState::Trusted => {}
+        TrustState::Untrusted => return ProgramText::new("untrusted: do not rely on this receipt."),
+        TrustState::Indeterminate => return ProgramText::new("indeterminate: do not rely on this receipt yet."),
     }
-    let signed = OwnText::new(if found.is_by_address {
+    let signed = ProgramText::new(if found.is_by_address {
         "trusted: an address of the agent has signed this receipt"
     } else {
         "trusted: the agent's signer has signed this receipt"
     });
     let signed = match found.tie {
-        Some(tie) => signed.and(" for ").and(tie.words()),
+        Some(tie) => signed.with_sentence(" for ").with_sentence(tie.words()),
         None => signed,
     };
-    let signed = match found.settled() {
-        Some(settled) => signed.and(", and ").and(settled),
+    let signed = match found.settlement_phrase() {
+        Some(settled) => signed.with_sentence(", and ").with_sentence(settled),
         None => signed,
     };
     match found.caveat() {
-        Some(caveat) => signed.and(". ").and(caveat),
-        None => signed.and("."),
+        Some(caveat) => signed.with_sentence(". ").with_sentence(caveat),
+        None => signed.with_sentence("."),
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use clresolve_resolver::config::{Config, ProofDemand};
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::ChainState;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::ServedChainState;
 use clresolve_sandbox::chain::RpcFault;
-use clresolve_sandbox::spec::Spec;
+use clresolve_sandbox::spec::SandboxSpec;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
@@ -47,17 +47,17 @@ pub(crate) struct Stage {
     pub(crate) lying_hosts: Line,
     pub(crate) redis: std::sync::Mutex<Redis>,
     /// Locked while all endpoints stall, and until a change must be known, because no daemon could notice it meanwhile.
-    pub(crate) sight: Mutex<World>,
+    pub(crate) sight: Mutex<CustomSandbox>,
     pub(crate) report: Report,
-    _lying: World,
+    _lying: CustomSandbox,
     _folder: tempfile::TempDir,
 }
 
 impl Stage {
     pub(crate) async fn start(time: Duration) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
-        let world = World::start(&spec(false)).await?;
-        let lying = World::start(&spec(true)).await?;
+        let world = CustomSandbox::start(&spec(false)).await?;
+        let lying = CustomSandbox::start(&spec(true)).await?;
         let redis = Redis::start(&[]).context("install redis-server")?;
         let mut config = world.config();
         let endpoints = lay_endpoints(&world, &mut config).await?;
@@ -65,7 +65,7 @@ impl Stage {
         let of_liar = lying.config();
         // Its hosts have the same names as the others, so their certificates must be trusted too.
         config.network.ca_pems.extend_from_slice(&of_liar.network.ca_pems);
-        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         // The sandbox network uses no shared cache, so this network gets another name.
         config.chain.world = "chaos".to_owned();
@@ -77,7 +77,7 @@ impl Stage {
         for number in 0..DAEMONS {
             fleet.push(start(&config, folder.path(), number).await?);
         }
-        let liar = lying.endpoint(RpcFault::None, ChainState::Growing, false).await?;
+        let liar = lying.endpoint(RpcFault::None, ServedChainState::Growing, false).await?;
         Ok(Self {
             end: Instant::now() + time,
             fleet,
@@ -148,11 +148,11 @@ async fn start(config: &Config, folder: &Path, number: usize) -> anyhow::Result<
 }
 
 /// Three endpoints of three operators, each behind a proxy.
-async fn lay_endpoints(world: &World, config: &mut Config) -> anyhow::Result<Vec<(Laid, Line)>> {
+async fn lay_endpoints(world: &CustomSandbox, config: &mut Config) -> anyhow::Result<Vec<(Laid, Line)>> {
     config.chain.endpoints.clear();
     let mut laid = Vec::new();
     for operator in ["one.example", "two.example", "three.example"] {
-        let mut endpoint = world.endpoint(RpcFault::None, ChainState::Growing, false).await?;
+        let mut endpoint = world.endpoint(RpcFault::None, ServedChainState::Growing, false).await?;
         let line = leads_to(&endpoint.url)?;
         let before = Laid::new(line).await?;
         endpoint.url = format!("http://{}/", before.address).parse()?;
@@ -190,7 +190,7 @@ pub(crate) fn turning(number: usize) -> String {
 
 /// Good, bad and turning names. In the lying network, the chain makes all of them good, its hosts serve another version
 /// of each card, and its gateway serves blocks with one changed byte under the true CIDs.
-fn spec(is_lie: bool) -> Spec {
+fn spec(is_lie: bool) -> SandboxSpec {
     let served = if is_lie { "web = \"other\"\nipfs = \"lie\"\n" } else { "" };
     let agent =
         |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"In the chaos.\"\n{served}{rest}\n");
@@ -200,5 +200,5 @@ fn spec(is_lie: bool) -> Spec {
     agents += &agent("bad.eth", bad("route = \"v1.0.0\""));
     agents += &agent("unproven.eth", bad("[agent.latest]\n\"cl.owner\" = \"thief.eth\""));
     agents.extend((0..TURNING).map(|number| agent(&turning(number), "")));
-    Spec::parse(&agents).expect("it is as the sandbox reads it")
+    SandboxSpec::parse(&agents).expect("it is as the sandbox reads it")
 }

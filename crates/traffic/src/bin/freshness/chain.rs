@@ -8,11 +8,11 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, address};
 use anyhow::bail;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Answer, Reading};
-use clresolve_core::records::Key;
+use clresolve_core::reading::{EnsAnswer, NameReading};
+use clresolve_core::records::RecordKey;
 use clresolve_resolver::Resolver;
-use clresolve_resolver::config::Endpoint;
-use clresolve_resolver::sandbox::World;
+use clresolve_resolver::config::RpcEndpointConfig;
+use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::chain::{ChainBuilder, NameRegistration, RpcFault, RpcServer, SandboxChain};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, sleep_until};
@@ -62,7 +62,7 @@ pub(crate) const ENDPOINTS: [(&str, Conduct); 4] = [
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HotRecord {
     pub(crate) name: usize,
-    pub(crate) key: Key,
+    pub(crate) key: RecordKey,
 }
 
 /// The chain, and the endpoints that serve it.
@@ -107,7 +107,7 @@ pub(crate) fn hot_name(index: usize) -> String {
 impl SlottedChain {
     /// Registers the hot names with their records in `world`, which continues to serve their cards. The records are
     /// final, and nothing that is written later becomes final.
-    pub(crate) async fn start(world: &World) -> anyhow::Result<Self> {
+    pub(crate) async fn start(world: &CustomSandbox) -> anyhow::Result<Self> {
         let names = read_names(world).await?;
         let mut builder = ChainBuilder::new()?;
         let publisher = NameRegistration::new(EnsName::parse(PUBLISHER)?, PUBLISHER_ACCOUNT);
@@ -137,10 +137,10 @@ impl SlottedChain {
     }
 
     /// The endpoints as a daemon configures them.
-    pub(crate) fn endpoints(&self) -> anyhow::Result<Vec<Endpoint>> {
+    pub(crate) fn endpoints(&self) -> anyhow::Result<Vec<RpcEndpointConfig>> {
         let mut endpoints = Vec::new();
         for (node, (label, _)) in self.nodes.iter().zip(ENDPOINTS) {
-            endpoints.push(Endpoint {
+            endpoints.push(RpcEndpointConfig {
                 label: label.to_owned(),
                 url: format!("http://{}/", node.proxy.address).parse()?,
                 own: false,
@@ -188,11 +188,11 @@ impl SlottedChain {
     pub(crate) fn publish(&self) {
         for Node { conduct, server, .. } in &self.nodes {
             match conduct {
-                Conduct::Honest => server.publish(Arc::clone(&self.newest)),
-                Conduct::Behind => server.publish(Arc::clone(&self.before)),
+                Conduct::Honest => server.serve_chain(Arc::clone(&self.newest)),
+                Conduct::Behind => server.serve_chain(Arc::clone(&self.before)),
                 Conduct::Lying => {
                     server.set_fault(LIES[self.heads as usize % LIES.len()]);
-                    server.publish(Arc::clone(&self.newest));
+                    server.serve_chain(Arc::clone(&self.newest));
                 }
             }
         }
@@ -200,19 +200,19 @@ impl SlottedChain {
 }
 
 /// The hot names and their records in `world`.
-async fn read_names(world: &World) -> anyhow::Result<Vec<HotName>> {
+async fn read_names(world: &CustomSandbox) -> anyhow::Result<Vec<HotName>> {
     let resolver = Resolver::new(&world.config()).await?;
     let mut names = Vec::new();
     for index in 0..NAMES {
         let name = EnsName::parse(&hot_name(index))?;
-        let texts = texts(&resolver.records(&name).await?)?;
+        let texts = texts(&resolver.read_records(&name).await?)?;
         names.push(HotName { name, texts });
     }
     Ok(names)
 }
 
-fn texts(reading: &Reading) -> anyhow::Result<BTreeMap<String, String>> {
-    let Answer::Records(found) = &reading.answer else { bail!("a hot name has no records") };
-    let text = |key: Key| Some((key.as_str().to_owned(), found.records.text(key)?.to_owned()));
-    Ok(Key::ALL.into_iter().filter_map(text).collect())
+fn texts(reading: &NameReading) -> anyhow::Result<BTreeMap<String, String>> {
+    let EnsAnswer::Records(found) = &reading.answer else { bail!("a hot name has no records") };
+    let text = |key: RecordKey| Some((key.as_str().to_owned(), found.records.text(key)?.to_owned()));
+    Ok(RecordKey::ALL.into_iter().filter_map(text).collect())
 }

@@ -29,9 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use clresolve_resolver::config::{Config, ListenAt, ProofDemand};
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::spec::Spec;
+use clresolve_resolver::config::{Config, ListenAddress, ProofDemand};
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_traffic::{Daemon, exchange};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -67,7 +67,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 async fn main() -> anyhow::Result<()> {
     let changes = std::env::args().nth(1).map_or(Ok(1000), |text| text.parse::<usize>())?;
     ensure!(changes > 0, "expected: freshness [CHANGES]");
-    let world = World::start(&spec().map_err(anyhow::Error::msg)?).await?;
+    let world = CustomSandbox::start(&spec().map_err(anyhow::Error::msg)?).await?;
     let mut chain = SlottedChain::start(&world).await?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("clresolve.toml");
@@ -101,18 +101,18 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// The hot names and their owner.
-fn spec() -> Result<Spec, String> {
+fn spec() -> Result<SandboxSpec, String> {
     let mut spec = format!("[[name]]\nname = \"{PUBLISHER}\"\nholder = \"publisher\"\naddr = \"publisher\"\n");
     for index in 0..NAMES {
         spec += &format!("[[agent]]\nname = \"{}\"\nabout = \"It is asked for all the time.\"\n", hot_name(index));
     }
-    Spec::parse(&spec)
+    SandboxSpec::parse(&spec)
 }
 
 /// A configuration with the hosts of `world`, the endpoints of `chain`, and the default times at this scale.
-fn config(world: &World, chain: &SlottedChain) -> anyhow::Result<Config> {
+fn config(world: &CustomSandbox, chain: &SlottedChain) -> anyhow::Result<Config> {
     let mut config = world.config();
-    config.http.listen = ListenAt::loopback(0);
+    config.http.listen = ListenAddress::loopback(0);
     // The daemon sees all clients as one.
     config.http.cold_runs_per_minute = u32::MAX;
     config.chain.genesis = Some(chain.genesis());

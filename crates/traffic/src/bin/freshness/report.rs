@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use clresolve_core::records::Key;
+use clresolve_core::records::RecordKey;
 use tokio::time::Instant;
 
 use crate::chain::{HotRecord, NAMES};
@@ -60,7 +60,7 @@ enum NameState {
 }
 
 struct Change {
-    key: Key,
+    key: RecordKey,
     /// When its block was sealed.
     sealed: Instant,
     /// When the next block was sealed.
@@ -74,7 +74,7 @@ struct Change {
 }
 
 impl Change {
-    fn new(key: Key, sealed: Instant) -> Self {
+    fn new(key: RecordKey, sealed: Instant) -> Self {
         Self { key, sealed, next_block: None, blocks: 0, closed: None, lasting_refusal: None }
     }
 
@@ -188,7 +188,7 @@ impl Report {
         let restored = names.iter().enumerate().filter_map(due).collect();
         let mut in_turn = (0..NAMES).map(|offset| (observations.next + offset) % NAMES);
         let open = in_turn.find(|name| matches!(names[*name], NameState::Open));
-        let key = Key::CARD[observations.changes % Key::CARD.len()];
+        let key = RecordKey::CARD[observations.changes % RecordKey::CARD.len()];
         BlockPlan { changed: open.filter(|_| may_change).map(|name| HotRecord { name, key }), restored }
     }
 

@@ -16,8 +16,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::spec::Spec;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_traffic::Daemon;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -45,9 +45,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 async fn main() -> anyhow::Result<()> {
     let [folder, most] = &std::env::args().skip(1).collect::<Vec<_>>()[..] else { bail!("messages FOLDER MOST") };
     let (folder, most) = (Path::new(folder), most.parse::<u64>()?);
-    let world = World::start(&Spec::parse(&agents()).map_err(anyhow::Error::msg)?).await?;
+    let world = CustomSandbox::start(&SandboxSpec::parse(&agents()).map_err(anyhow::Error::msg)?).await?;
     let mut config = world.config();
-    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
     config.mcp.hosts = vec![documents::HOST.to_owned()];
     config.timeout = Duration::from_secs(600);

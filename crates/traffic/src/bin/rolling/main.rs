@@ -55,7 +55,7 @@ async fn main() -> anyhow::Result<()> {
     let mut fleet = Vec::new();
     for number in 0..DAEMONS {
         let mut config = sandbox.config();
-        config.http.listen = clresolve_resolver::config::ListenAt::Tcp(free_address()?);
+        config.http.listen = clresolve_resolver::config::ListenAddress::Tcp(free_address()?);
         let file = folder.path().join(format!("{number}.toml"));
         config.save(&file)?;
         fleet.push(Member::start(file).await?);

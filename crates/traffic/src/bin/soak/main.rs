@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::ensure;
-use clresolve_resolver::sandbox::World;
-use clresolve_sandbox::spec::Spec;
+use clresolve_resolver::sandbox::CustomSandbox;
+use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_traffic::{Daemon, announce, client, ensure_clients};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -91,10 +91,10 @@ async fn main() -> anyhow::Result<()> {
     let seconds = std::env::args().nth(1).map_or(Ok(60), |text| text.parse::<u64>())?;
     ensure!(seconds > 0, "expected: soak [SECONDS]");
     ensure_clients()?;
-    let world = World::start(&spec().map_err(anyhow::Error::msg)?).await?;
+    let world = CustomSandbox::start(&spec().map_err(anyhow::Error::msg)?).await?;
     let folder = tempfile::tempdir()?;
     let mut config = world.config();
-    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
     // A full cache is no memory growth.
     config.cache.verdict_bytes = CACHE_BYTES;
@@ -118,7 +118,7 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// A good, a large and a bad agent, the worst cards and the worst schemas under wildcards, and the attackers.
-fn spec() -> Result<Spec, String> {
+fn spec() -> Result<SandboxSpec, String> {
     let agent = |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"In the soak.\"\n{rest}\n");
     let mut agents = [
         "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned(),
@@ -143,7 +143,7 @@ fn spec() -> Result<Spec, String> {
     for (name, attack) in ATTACKERS {
         agents.push_str(&agent(&format!("{name}.eth"), attack));
     }
-    Spec::parse(&agents)
+    SandboxSpec::parse(&agents)
 }
 
 /// The requests to all routes and tools.

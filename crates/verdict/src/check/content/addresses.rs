@@ -6,7 +6,10 @@ mod names;
 use std::net::IpAddr;
 
 use self::local::is_local;
-use super::{Marks, Separators, begins_with, colons, ends_with, last_run, last_word, split_at_mark};
+use super::{
+    MarkerCharacters, TokenSeparators, colons, ends_with_ignore_case, last_run, last_word, split_at_mark,
+    starts_with_ignore_case,
+};
 use clresolve_core::address::{HostName, HostNameError, is_public_ip};
 
 /// Maximum length of a token parsed as an address, in bytes. The longest IPv6 text with brackets, zone and port is
@@ -88,7 +91,7 @@ const ACCOUNTS: [&str; 10] =
 
 /// A private address in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sighting<'t> {
+pub(super) enum PrivateAddressMatch<'t> {
     /// It occurs in a URL or as a host.
     Stated(&'t str),
     /// It is a number in prose and may mean something else.
@@ -100,20 +103,24 @@ pub(super) enum Sighting<'t> {
 /// In a URL, every host that is not public counts. Elsewhere, an address or private host name counts if it is the
 /// whole text or has a port or path. In prose, "localhost" is a word, `10.0.0.0/8` is a range, and `10.0.0.1` is only
 /// mentioned. Members named for a version contain version numbers, not addresses.
-pub(super) fn find<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'t>> {
-    if !marks.any(Marks::COLON | Marks::DOT | Marks::ESCAPE) {
-        return without_dots(text).or_else(|| service(member, text)).map(Sighting::Stated);
+pub(super) fn find_private_address<'t>(
+    member: &str,
+    text: &'t str,
+    marks: MarkerCharacters,
+) -> Option<PrivateAddressMatch<'t>> {
+    if !marks.has_any(MarkerCharacters::COLON | MarkerCharacters::DOT | MarkerCharacters::ESCAPE) {
+        return find_without_dots(text).or_else(|| service(member, text)).map(PrivateAddressMatch::Stated);
     }
-    if let Some(stated) = in_urls(text, marks).or_else(|| whole(member, text, marks)) {
-        return Some(Sighting::Stated(stated));
+    if let Some(stated) = find_in_urls(text, marks).or_else(|| whole_private_host(member, text, marks)) {
+        return Some(PrivateAddressMatch::Stated(stated));
     }
-    in_tokens(member, text, marks)
+    find_in_tokens(member, text, marks)
 }
 
 /// `localhost`, `localhost/path` and `/dns4/localhost/tcp/80`, in a text without a dot or a colon.
-fn without_dots(text: &str) -> Option<&str> {
+fn find_without_dots(text: &str) -> Option<&str> {
     let host = split_at_mark(text, b'/').map_or(text, |(host, _)| host);
-    host.eq_ignore_ascii_case("localhost").then_some(host).or_else(|| in_multiaddr(text))
+    host.eq_ignore_ascii_case("localhost").then_some(host).or_else(|| find_in_multiaddr(text))
 }
 
 /// A single-label service name on a private network: `redis`, `db01`. The list is closed and applies only if the
@@ -164,7 +171,7 @@ fn service<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     ];
     // A cheap test first: most members are named for other things.
     let single = member.strip_suffix(['s', 'S']).unwrap_or(member);
-    let may_name = MACHINES.iter().any(|word| ends_with(single, word));
+    let may_name = MACHINES.iter().any(|word| ends_with_ignore_case(single, word));
     if !may_name || !is_word(member, &MACHINES) || text.len() > MAX_LABEL_BYTES {
         return None;
     }
@@ -174,8 +181,8 @@ fn service<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     (is_known && parts.any(is_service)).then_some(text)
 }
 
-fn in_urls(text: &str, marks: Marks) -> Option<&str> {
-    if !marks.any(Marks::COLON) {
+fn find_in_urls(text: &str, marks: MarkerCharacters) -> Option<&str> {
+    if !marks.has_any(MarkerCharacters::COLON) {
         return None;
     }
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -186,12 +193,12 @@ fn in_urls(text: &str, marks: Marks) -> Option<&str> {
             return None;
         }
         let start = text.ceil_char_boundary(at.saturating_sub(MAX_SCHEME_BYTES));
-        in_url(last_run(&text[start..at], fits), rest)
+        find_in_url(last_run(&text[start..at], fits), rest)
     })
 }
 
 /// The private host in a URL, given its scheme and the text after the colon.
-fn in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
+fn find_in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
     let is = |list: &[&str]| list.iter().any(|known| scheme.eq_ignore_ascii_case(known));
     let after = rest.trim_start_matches(['/', '\\']);
     let slashes = &rest[..rest.len() - after.len()];
@@ -218,8 +225,8 @@ fn in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
 
 /// The text before the next white space, quote or bracket.
 fn token(rest: &str) -> &str {
-    const END: Separators = Separators::ascii(b"\"'`<>()|");
-    END.first(rest)
+    const END: TokenSeparators = TokenSeparators::ascii(b"\"'`<>()|");
+    END.first_token(rest)
 }
 
 /// The start of `rest`, up to the maximum token length. The bound keeps repeated `file:/_`, which ends no token,
@@ -230,9 +237,9 @@ fn beginning(rest: &str) -> &str {
 
 /// The host of the authority at the start of `rest`, without user info and port.
 fn host(rest: &str) -> &str {
-    const END: Separators = Separators::ascii(b"/?#\\\"'`<>()|");
-    const LIST: Separators = Separators::ascii(b",;");
-    let authority = END.first(rest);
+    const END: TokenSeparators = TokenSeparators::ascii(b"/?#\\\"'`<>()|");
+    const LIST: TokenSeparators = TokenSeparators::ascii(b",;");
+    let authority = END.first_token(rest);
     if rest[authority.len()..].starts_with('<') {
         // A placeholder such as `https://host:<port>/` or `https://user:<password>@host`.
         let is_password = || beginning(&rest[authority.len()..]).contains(">@");
@@ -242,19 +249,19 @@ fn host(rest: &str) -> &str {
     }
     let authority = authority.trim_end_matches(['.', ',', ':', ';', '!', '}', '*', '_', '~']);
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = LIST.first(host);
+    let host = LIST.first_token(host);
     let host = if host.starts_with('[') { host } else { host.trim_end_matches(']') };
-    without(host, |_, port| is_port(port) || stands_for_port(port))
+    strip_port_if(host, |_, port| is_port(port) || stands_for_port(port))
 }
 
 /// A host outside of URLs, without its port. A placeholder counts as a port only after an address or `localhost`:
 /// `ens:{name}` and `read.internal:*` mean something else.
 fn without_port(host: &str) -> &str {
     let is_address = |name: &str| name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost");
-    without(host, |name, port| is_port(port) || stands_for_port(port) && is_address(name))
+    strip_port_if(host, |name, port| is_port(port) || stands_for_port(port) && is_address(name))
 }
 
-fn without(host: &str, is_port: impl Fn(&str, &str) -> bool) -> &str {
+fn strip_port_if(host: &str, is_port: impl Fn(&str, &str) -> bool) -> &str {
     match host.strip_prefix('[').and_then(|inner| inner.find(']')) {
         Some(end) => &host[..end + 2],
         None => {
@@ -278,8 +285,8 @@ fn stands_for_port(text: &str) -> bool {
 
 /// A text that is exactly a private host name, with or without a port or path. In members named for a host, single
 /// labels and all private suffixes count; elsewhere `unit.test` is a word.
-fn whole<'t>(member: &str, text: &'t str, marks: Marks) -> Option<&'t str> {
-    if marks.any(Marks::COLON) && text.contains("://") {
+fn whole_private_host<'t>(member: &str, text: &'t str, marks: MarkerCharacters) -> Option<&'t str> {
+    if marks.has_any(MarkerCharacters::COLON) && text.contains("://") {
         return None;
     }
     let text = text.trim();
@@ -316,21 +323,22 @@ fn is_label(name: &str) -> bool {
     name.bytes().all(fits) && name.bytes().any(|b| b.is_ascii_alphabetic())
 }
 
-fn in_tokens<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'t>> {
-    const TOKENS: Separators = Separators::ascii(b",;\"'`()<>|{}&").and_all_else();
-    let has_at = marks.any(Marks::AT);
+fn find_in_tokens<'t>(member: &str, text: &'t str, marks: MarkerCharacters) -> Option<PrivateAddressMatch<'t>> {
+    const TOKENS: TokenSeparators = TokenSeparators::ascii(b",;\"'`()<>|{}&").with_non_ascii();
+    let has_at = marks.has_any(MarkerCharacters::AT);
     let is_suspect = text.starts_with("\\\\") || has_at;
     if !is_suspect && !may_hold_address(text) {
         return None;
     }
     let (mut mentioned, mut before, mut is_prose) = (None, "", false);
     for token in TOKENS.split(text) {
-        match in_token(token.trim_end_matches(['.', ':', '!', '?']), before, marks) {
-            Some(Sighting::Stated(address)) => return Some(Sighting::Stated(address)),
-            Some(Sighting::Mentioned(address)) => {
+        match find_in_token(token.trim_end_matches(['.', ':', '!', '?']), before, marks) {
+            Some(PrivateAddressMatch::Stated(address)) => return Some(PrivateAddressMatch::Stated(address)),
+            Some(PrivateAddressMatch::Mentioned(address)) => {
                 mentioned = mentioned.or(Some(address));
                 // `parser@10.0.0.1` and `parser=10.0.0.1` are a package and its version.
-                is_prose |= has_at && token.contains('@') || marks.any(Marks::EQUALS) && token.contains('=');
+                is_prose |=
+                    has_at && token.contains('@') || marks.has_any(MarkerCharacters::EQUALS) && token.contains('=');
             }
             None => is_prose = true,
         }
@@ -339,8 +347,8 @@ fn in_tokens<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'
     let address = mentioned?;
     match () {
         () if names_version(member) => None,
-        () if !is_prose || names_host(member) => Some(Sighting::Stated(address)),
-        () => Some(Sighting::Mentioned(address)),
+        () if !is_prose || names_host(member) => Some(PrivateAddressMatch::Stated(address)),
+        () => Some(PrivateAddressMatch::Mentioned(address)),
     }
 }
 
@@ -362,15 +370,15 @@ fn may_hold_address(text: &str) -> bool {
 
 /// The private address in a token. `before` is the preceding token. `marks` describes the whole text: patterns that
 /// need characters outside of it are skipped.
-fn in_token<'t>(token: &'t str, before: &str, marks: Marks) -> Option<Sighting<'t>> {
-    use Sighting::{Mentioned, Stated};
-    if !may_be_place(token) {
+fn find_in_token<'t>(token: &'t str, before: &str, marks: MarkerCharacters) -> Option<PrivateAddressMatch<'t>> {
+    use PrivateAddressMatch::{Mentioned, Stated};
+    if !may_name_host(token) {
         return None;
     }
-    if let Some(address) = in_multiaddr(token) {
+    if let Some(address) = find_in_multiaddr(token) {
         return Some(Stated(address));
     }
-    let assignment = marks.any(Marks::EQUALS).then(|| token.rsplit_once('=')).flatten();
+    let assignment = marks.has_any(MarkerCharacters::EQUALS).then(|| token.rsplit_once('=')).flatten();
     let is_assigned = assignment.is_some();
     let (assigned, token) = assignment.unwrap_or(("", token));
     if names_version(assigned) || names_version(before.trim_end_matches(':')) {
@@ -379,12 +387,12 @@ fn in_token<'t>(token: &'t str, before: &str, marks: Marks) -> Option<Sighting<'
     let is_named = is_assigned_host(assigned) || before.ends_with(':') && names_host(before.trim_end_matches(':'));
     let share = token.trim_start_matches(['/', '\\']);
     let is_share = token.len() >= share.len() + 2;
-    let at = marks.any(Marks::AT).then(|| share.rsplit_once('@')).flatten();
+    let at = marks.has_any(MarkerCharacters::AT).then(|| share.rsplit_once('@')).flatten();
     let (account, place) = at.map_or((None, share), |(user, host)| (Some(user), host));
     let slash = place.bytes().position(|byte| matches!(byte, b'/' | b'\\'));
     let (host, path) = match slash.map(|slash| (&place[..slash], &place[slash + 1..])) {
-        Some((host, path)) => (account.and_then(|_| remote(host)).unwrap_or(host), path),
-        None => (account.and_then(|_| remote(place)).unwrap_or(place), ""),
+        Some((host, path)) => (account.and_then(|_| scp_host(host)).unwrap_or(host), path),
+        None => (account.and_then(|_| scp_host(place)).unwrap_or(place), ""),
     };
     let is_range = !path.is_empty() && path.len() <= 3 && path.bytes().all(|b| b.is_ascii_digit());
     if is_range || host.len() > MAX_TOKEN_BYTES {
@@ -413,18 +421,18 @@ fn in_token<'t>(token: &'t str, before: &str, marks: Marks) -> Option<Sighting<'
 }
 
 /// A cheap test whether a token can name a host: it has a dot, two colons or a slash, or room for `localhost`.
-fn may_be_place(token: &str) -> bool {
+fn may_name_host(token: &str) -> bool {
     token.len() >= "localhost".len() || token.contains(['.', '/', '\\']) || colons(token).nth(1).is_some()
 }
 
 /// The host in `host:path`, the form of scp and git after an account.
-fn remote(token: &str) -> Option<&str> {
+fn scp_host(token: &str) -> Option<&str> {
     let (host, _) = token.split_once(':').filter(|(host, _)| !host.is_empty() && !host.starts_with('['))?;
     (!token[host.len() + 1..].contains(':')).then_some(host)
 }
 
 /// The address in `/ip4/127.0.0.1/tcp/4001`, and the name in `/dns4/localhost/tcp/4001`.
-fn in_multiaddr(token: &str) -> Option<&str> {
+fn find_in_multiaddr(token: &str) -> Option<&str> {
     let (protocol, rest) = token.strip_prefix('/')?.split_once('/')?;
     let host = rest.split('/').next()?;
     let is_private = match protocol {
@@ -443,7 +451,7 @@ fn is_unreachable(host: &str) -> bool {
         _ => HostName::parse(host),
     };
     match parsed {
-        Ok(name) => names::lead_inside(name.as_str()),
+        Ok(name) => names::resolves_to_private(name.as_str()),
         Err(HostNameError::Malformed) => false,
         Err(HostNameError::IpLiteral(ip)) => !is_public_ip(ip),
         Err(HostNameError::NotPublic) => !is_placeholder(host),
@@ -453,7 +461,7 @@ fn is_unreachable(host: &str) -> bool {
 /// `host` in `http://host/path`, `your-host`: one label used as a placeholder.
 fn is_placeholder(host: &str) -> bool {
     let is = |name: &&str| host.eq_ignore_ascii_case(name);
-    !host.contains('.') && (["host", "hostname"].iter().any(is) || begins_with(host, "your-"))
+    !host.contains('.') && (["host", "hostname"].iter().any(is) || starts_with_ignore_case(host, "your-"))
 }
 
 /// Whether `host` is exactly a private host name. Of single labels only `localhost` counts: one followed by a dot is a
@@ -465,7 +473,7 @@ fn is_private_host(host: &str) -> bool {
         return false;
     }
     match HostName::parse(host) {
-        Ok(name) => names::lead_inside(name.as_str()),
+        Ok(name) => names::resolves_to_private(name.as_str()),
         Err(error) => error == HostNameError::NotPublic,
     }
 }
@@ -488,7 +496,7 @@ fn names_host(member: &str) -> bool {
 /// Whether a value assigned to this name is a host or an address: `PGHOST`, `HOST:`.
 fn is_assigned_host(name: &str) -> bool {
     let name = name.trim_end_matches(':');
-    let is_end = |word: &&str| word.len() >= MIN_FUSED_BYTES && ends_with(name, word);
+    let is_end = |word: &&str| word.len() >= MIN_FUSED_BYTES && ends_with_ignore_case(name, word);
     names_host(name) || HOST_WORDS.iter().any(is_end)
 }
 
@@ -544,8 +552,8 @@ mod tests {
     use super::*;
 
     fn stated(text: &str) -> Option<&str> {
-        match find("", text, Marks::of(text)) {
-            Some(Sighting::Stated(address)) => Some(address),
+        match find_private_address("", text, MarkerCharacters::from_text(text)) {
+            Some(PrivateAddressMatch::Stated(address)) => Some(address),
             _ => None,
         }
     }
@@ -612,7 +620,7 @@ mod tests {
     /// In members named for a host, every address counts, as after a scheme.
     #[test]
     fn reserved_addresses_and_other_notations_where_a_host_stands() {
-        let find = |member, text| find(member, text, Marks::of(text));
+        let find = |member, text| find_private_address(member, text, MarkerCharacters::from_text(text));
         for (text, host) in [
             ("198.18.0.1:8080", "198.18.0.1"),
             ("240.0.0.1/api", "240.0.0.1"),
@@ -621,7 +629,7 @@ mod tests {
             ("2130706433:8080", "2130706433"),
             ("203.0.113.9", "203.0.113.9"),
         ] {
-            assert_eq!(find("endpoint", text), Some(Sighting::Stated(host)), "{text}");
+            assert_eq!(find("endpoint", text), Some(PrivateAddressMatch::Stated(host)), "{text}");
             assert_eq!(find("note", text), None, "{text}");
         }
         for other in ["224.0.0.0/4", "0.5:1", "10:30", "0.5/min", "1.1.1.1:53", "[2606:4700:4700::1111]:53", "127.1"] {
@@ -638,17 +646,20 @@ mod tests {
             ("scope", "read.internal:*"),
             ("host", "redis:$PORT"),
         ] {
-            assert_eq!(find(member, text, Marks::of(text)), None, "{text}");
+            assert_eq!(find_private_address(member, text, MarkerCharacters::from_text(text)), None, "{text}");
         }
-        assert_eq!(find("note", "pip=10.0.0.1", Marks::of(":=.")), Some(Sighting::Mentioned("10.0.0.1")));
+        assert_eq!(
+            find_private_address("note", "pip=10.0.0.1", MarkerCharacters::from_text(":=.")),
+            Some(PrivateAddressMatch::Mentioned("10.0.0.1"))
+        );
     }
 
     #[test]
     fn services_of_one_label_are_hosts_where_nothing_else_stands() {
-        let find = |member, text: &'static str| find(member, text, Marks::of(text));
+        let find = |member, text: &'static str| find_private_address(member, text, MarkerCharacters::from_text(text));
         for name in ["redis", "db01", "postgres-primary", "db-prod-2"] {
-            assert_eq!(find("host", name), Some(Sighting::Stated(name)));
-            assert_eq!(find("dbHostname", name), Some(Sighting::Stated(name)));
+            assert_eq!(find("host", name), Some(PrivateAddressMatch::Stated(name)));
+            assert_eq!(find("dbHostname", name), Some(PrivateAddressMatch::Stated(name)));
             assert_eq!(find("server", name), None);
         }
         for word in ["claude", "required", "server", "main-2", "ec2", "redis labs", "redis-cloud", "-", ""] {
@@ -684,22 +695,22 @@ mod tests {
             "https://api.<region>.commandlayer.org:<port>/",
             "http://HOST:PORT/",
         ] {
-            assert_eq!(find("", public, Marks::of(public)), None, "{public}");
+            assert_eq!(find_private_address("", public, MarkerCharacters::from_text(public)), None, "{public}");
         }
     }
 
     #[test]
     fn a_number_in_prose_is_mentioned_unless_a_host_is_stated_too() {
-        let find = |member, text| find(member, text, Marks::of(text));
+        let find = |member, text| find_private_address(member, text, MarkerCharacters::from_text(text));
         for (text, address) in
             [("the parser 10.0.0.1 is new", "10.0.0.1"), ("listens on 10.1.2.3, port 80", "10.1.2.3")]
         {
-            assert_eq!(find("description", text), Some(Sighting::Mentioned(address)), "{text}");
+            assert_eq!(find("description", text), Some(PrivateAddressMatch::Mentioned(address)), "{text}");
         }
-        assert_eq!(find("note", "sdk=10.0.0.1"), Some(Sighting::Mentioned("10.0.0.1")));
-        assert_eq!(find("host", "10.0.0.1 (first)"), Some(Sighting::Stated("10.0.0.1")));
-        assert_eq!(find("note", "x 10.0.0.1 y http://10.0.0.2/"), Some(Sighting::Stated("10.0.0.2")));
-        assert_eq!(find("note", "x 10.0.0.1 y 10.0.0.2:80"), Some(Sighting::Stated("10.0.0.2")));
+        assert_eq!(find("note", "sdk=10.0.0.1"), Some(PrivateAddressMatch::Mentioned("10.0.0.1")));
+        assert_eq!(find("host", "10.0.0.1 (first)"), Some(PrivateAddressMatch::Stated("10.0.0.1")));
+        assert_eq!(find("note", "x 10.0.0.1 y http://10.0.0.2/"), Some(PrivateAddressMatch::Stated("10.0.0.2")));
+        assert_eq!(find("note", "x 10.0.0.1 y 10.0.0.2:80"), Some(PrivateAddressMatch::Stated("10.0.0.2")));
         for (member, text) in [("parserVersion", "10.0.0.1"), ("note", "version 10.0.0.1"), ("note", "build=10.0.0.1")]
         {
             assert_eq!(find(member, text), None, "{text}");

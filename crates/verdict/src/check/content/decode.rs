@@ -1,6 +1,6 @@
 //! Decodes percent-encoding, HTML entities and JavaScript escapes.
 
-use super::Marks;
+use super::MarkerCharacters;
 
 /// Maximum number of nested encodings: `%253C` has two. A program that decodes once, or once too often, does not run
 /// anything encoded more deeply.
@@ -36,13 +36,15 @@ const ENTITIES: [(&str, char); 22] = [
 ];
 
 /// The decoded text; `None` if nothing was encoded.
-pub(super) fn decoded(text: &str, marks: Marks) -> Option<String> {
-    if !marks.any(Marks::ESCAPE) {
+pub(super) fn decode(text: &str, marks: MarkerCharacters) -> Option<String> {
+    if !marks.has_any(MarkerCharacters::ESCAPE) {
         return None;
     }
-    let mut plain = once(text)?;
+    let mut plain = decode_once(text)?;
     for _ in 1..MAX_ROUNDS {
-        let Some(next) = once(&plain).filter(|_| !clresolve_core::mutant!("second-disguise-stays")) else { break };
+        let Some(next) = decode_once(&plain).filter(|_| !clresolve_core::mutant!("second-disguise-stays")) else {
+            break;
+        };
         plain = next;
     }
     Some(plain)
@@ -50,24 +52,24 @@ pub(super) fn decoded(text: &str, marks: Marks) -> Option<String> {
 
 /// The text after one decoding; `None` if nothing was encoded. It is never longer than `text`, except for invalid
 /// bytes.
-fn once(text: &str) -> Option<String> {
+fn decode_once(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let (mut at, mut found) = (0, false);
     while at < bytes.len() {
         let rest = &bytes[at..bytes.len().min(at + MAX_ESCAPE_BYTES)];
         let escape = match rest[0] {
-            b'%' => percent(rest),
-            b'&' => entity(rest),
-            b'\\' => escape(rest),
+            b'%' => decode_percent(rest),
+            b'&' => decode_entity(rest),
+            b'\\' => decode_escape(rest),
             _ => None,
         };
         match escape {
-            Some((Decoded::Byte(byte), length)) => {
+            Some((DecodedCharacter::Byte(byte), length)) => {
                 plain.push(byte);
                 at += length;
             }
-            Some((Decoded::Char(character), length)) => {
+            Some((DecodedCharacter::Char(character), length)) => {
                 plain.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
                 at += length;
             }
@@ -82,35 +84,35 @@ fn once(text: &str) -> Option<String> {
 }
 
 #[derive(Clone, Copy)]
-enum Decoded {
+enum DecodedCharacter {
     /// A byte, possibly part of a multi-byte character.
     Byte(u8),
     Char(char),
 }
 
 /// `%3c`.
-fn percent(rest: &[u8]) -> Option<(Decoded, usize)> {
+fn decode_percent(rest: &[u8]) -> Option<(DecodedCharacter, usize)> {
     let byte = u8::try_from(number(rest.get(1..3)?, 16)?).ok()?;
-    Some((Decoded::Byte(byte), 3))
+    Some((DecodedCharacter::Byte(byte), 3))
 }
 
 /// `&lt;`, `&#60;` and `&#x3c;`; browsers accept a numeric entity without the semicolon.
-fn entity(rest: &[u8]) -> Option<(Decoded, usize)> {
+fn decode_entity(rest: &[u8]) -> Option<(DecodedCharacter, usize)> {
     if rest.get(1) == Some(&b'#') {
         let (radix, start) = if matches!(rest.get(2), Some(b'x' | b'X')) { (16, 3) } else { (10, 2) };
         let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
         let length = rest[start.min(rest.len())..].iter().take_while(|byte| is_digit(byte)).count();
         let end = start + length;
         let character = char::from_u32(number(rest.get(start..end)?, radix)?)?;
-        return Some((Decoded::Char(character), end + usize::from(rest.get(end) == Some(&b';'))));
+        return Some((DecodedCharacter::Char(character), end + usize::from(rest.get(end) == Some(&b';'))));
     }
     let name = &rest[1..1 + rest[1..].iter().position(|byte| *byte == b';')?];
     let (_, character) = ENTITIES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))?;
-    Some((Decoded::Char(*character), name.len() + 2))
+    Some((DecodedCharacter::Char(*character), name.len() + 2))
 }
 
 /// `\x3c`, `\u003c` and `\u{3c}`.
-fn escape(rest: &[u8]) -> Option<(Decoded, usize)> {
+fn decode_escape(rest: &[u8]) -> Option<(DecodedCharacter, usize)> {
     let (digits, end) = match (rest.get(1)?, rest.get(2)?) {
         (b'u', b'{') => {
             let length = rest[3..].iter().position(|byte| *byte == b'}')?;
@@ -120,7 +122,7 @@ fn escape(rest: &[u8]) -> Option<(Decoded, usize)> {
         (b'x', _) => (rest.get(2..4)?, 4),
         _ => return None,
     };
-    Some((Decoded::Char(char::from_u32(number(digits, 16)?)?), end))
+    Some((DecodedCharacter::Char(char::from_u32(number(digits, 16)?)?), end))
 }
 
 fn number(digits: &[u8], radix: u32) -> Option<u32> {
@@ -133,7 +135,7 @@ mod tests {
     use super::*;
 
     fn plain(text: &str) -> Option<String> {
-        decoded(text, Marks::of(text))
+        decode(text, MarkerCharacters::from_text(text))
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use serde_json::Number;
 
-use super::{Marks, Separators, contains};
+use super::{MarkerCharacters, TokenSeparators, contains_ignore_case};
 
 /// Names of members of `meta` that hold the publisher's contact data.
 pub(super) fn is_contact(name: &str) -> bool {
     const NAMES: [&str; 8] =
         ["publisher", "support", "security", "maintainer", "maintainers", "author", "authors", "abuse"];
-    contains(name, "contact") || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+    contains_ignore_case(name, "contact") || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Maximum number of candidates per card whose checksum is computed or whose name is looked up. Honest cards have a
@@ -19,17 +19,17 @@ pub(super) fn is_contact(name: &str) -> bool {
 const MAX_CANDIDATES: usize = 2048;
 
 /// The number of candidates in a card that may still be examined.
-pub(super) struct DatumSearch {
+pub(super) struct PersonalDataSearch {
     left: usize,
 }
 
-impl DatumSearch {
+impl PersonalDataSearch {
     pub(super) const fn new() -> Self {
         Self { left: MAX_CANDIDATES }
     }
 
     /// Whether another candidate may be examined, which uses up one.
-    const fn spend(&mut self) -> bool {
+    const fn try_spend(&mut self) -> bool {
         let is_left = self.left > 0;
         self.left = self.left.saturating_sub(1);
         is_left
@@ -37,21 +37,25 @@ impl DatumSearch {
 }
 
 /// The kind of the first personal datum in `text`, never the datum itself.
-pub(super) fn find(text: &str, marks: Marks, search: &mut DatumSearch) -> Option<String> {
-    if marks.any(Marks::AT) && has_email(text) {
+pub(super) fn find_personal_datum(
+    text: &str,
+    marks: MarkerCharacters,
+    search: &mut PersonalDataSearch,
+) -> Option<String> {
+    if marks.has_any(MarkerCharacters::AT) && has_email(text) {
         return Some("an e-mail address".to_owned());
     }
-    if !marks.any(Marks::DIGIT) {
+    if !marks.has_any(MarkerCharacters::DIGIT) {
         return None;
     }
     let found = if has_telephone(text) {
         Some("a telephone number")
-    } else if let Some(number) = in_digits(text, search) {
+    } else if let Some(number) = find_in_digits(text, search) {
         Some(number)
-    } else if marks.any(Marks::UPPER) && has_iban(text, search) {
+    } else if marks.has_any(MarkerCharacters::UPPER) && has_iban(text, search) {
         Some("an IBAN")
-    } else if marks.any(Marks::COLON | Marks::EQUALS) {
-        in_assignments(text, search)
+    } else if marks.has_any(MarkerCharacters::COLON | MarkerCharacters::EQUALS) {
+        find_in_assignments(text, search)
     } else {
         None
     };
@@ -60,7 +64,7 @@ pub(super) fn find(text: &str, marks: Marks, search: &mut DatumSearch) -> Option
 
 /// The kind of data that a member's name indicates.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Promise {
+enum PersonalDataKind {
     Birth,
     Identifier,
     Passport,
@@ -71,57 +75,57 @@ enum Promise {
 }
 
 /// Names of members that hold personal data, in lower case and without separators, sorted.
-const PROMISES: [(&str, Promise); 50] = [
-    ("aadhaar", Promise::Identifier),
-    ("aadhaarnumber", Promise::Identifier),
-    ("addressline1", Promise::PostalAddress),
-    ("billingaddress", Promise::PostalAddress),
-    ("birthdate", Promise::Birth),
-    ("birthday", Promise::Birth),
-    ("bsn", Promise::Identifier),
-    ("cardnumber", Promise::PaymentCard),
-    ("coordinates", Promise::UserLocation),
-    ("cpf", Promise::Identifier),
-    ("creditcard", Promise::PaymentCard),
-    ("creditcardnumber", Promise::PaymentCard),
-    ("curp", Promise::Identifier),
-    ("dateofbirth", Promise::Birth),
-    ("debitcard", Promise::PaymentCard),
-    ("deliveryaddress", Promise::PostalAddress),
-    ("dob", Promise::Birth),
-    ("driverlicensenumber", Promise::Identifier),
-    ("driverslicense", Promise::Identifier),
-    ("driverslicensenumber", Promise::Identifier),
-    ("geolocation", Promise::UserLocation),
-    ("gps", Promise::UserLocation),
-    ("homeaddress", Promise::PostalAddress),
-    ("idcardnumber", Promise::Identifier),
-    ("identitycardnumber", Promise::Identifier),
-    ("ip", Promise::UserAddress),
-    ("ipaddress", Promise::UserAddress),
-    ("location", Promise::UserLocation),
-    ("mailingaddress", Promise::PostalAddress),
-    ("nationalid", Promise::Identifier),
-    ("nationalidentifier", Promise::Identifier),
-    ("nationalidnumber", Promise::Identifier),
-    ("nationalinsurancenumber", Promise::Identifier),
-    ("nhsnumber", Promise::Identifier),
-    ("nino", Promise::Identifier),
-    ("passport", Promise::Passport),
-    ("passportno", Promise::Passport),
-    ("passportnumber", Promise::Passport),
-    ("paymentcardnumber", Promise::PaymentCard),
-    ("personalidnumber", Promise::Identifier),
-    ("pesel", Promise::Identifier),
-    ("postaladdress", Promise::PostalAddress),
-    ("residentialaddress", Promise::PostalAddress),
-    ("shippingaddress", Promise::PostalAddress),
-    ("socialinsurancenumber", Promise::Identifier),
-    ("socialsecurity", Promise::Identifier),
-    ("socialsecuritynumber", Promise::Identifier),
-    ("ssn", Promise::Identifier),
-    ("street", Promise::PostalAddress),
-    ("streetaddress", Promise::PostalAddress),
+const PROMISES: [(&str, PersonalDataKind); 50] = [
+    ("aadhaar", PersonalDataKind::Identifier),
+    ("aadhaarnumber", PersonalDataKind::Identifier),
+    ("addressline1", PersonalDataKind::PostalAddress),
+    ("billingaddress", PersonalDataKind::PostalAddress),
+    ("birthdate", PersonalDataKind::Birth),
+    ("birthday", PersonalDataKind::Birth),
+    ("bsn", PersonalDataKind::Identifier),
+    ("cardnumber", PersonalDataKind::PaymentCard),
+    ("coordinates", PersonalDataKind::UserLocation),
+    ("cpf", PersonalDataKind::Identifier),
+    ("creditcard", PersonalDataKind::PaymentCard),
+    ("creditcardnumber", PersonalDataKind::PaymentCard),
+    ("curp", PersonalDataKind::Identifier),
+    ("dateofbirth", PersonalDataKind::Birth),
+    ("debitcard", PersonalDataKind::PaymentCard),
+    ("deliveryaddress", PersonalDataKind::PostalAddress),
+    ("dob", PersonalDataKind::Birth),
+    ("driverlicensenumber", PersonalDataKind::Identifier),
+    ("driverslicense", PersonalDataKind::Identifier),
+    ("driverslicensenumber", PersonalDataKind::Identifier),
+    ("geolocation", PersonalDataKind::UserLocation),
+    ("gps", PersonalDataKind::UserLocation),
+    ("homeaddress", PersonalDataKind::PostalAddress),
+    ("idcardnumber", PersonalDataKind::Identifier),
+    ("identitycardnumber", PersonalDataKind::Identifier),
+    ("ip", PersonalDataKind::UserAddress),
+    ("ipaddress", PersonalDataKind::UserAddress),
+    ("location", PersonalDataKind::UserLocation),
+    ("mailingaddress", PersonalDataKind::PostalAddress),
+    ("nationalid", PersonalDataKind::Identifier),
+    ("nationalidentifier", PersonalDataKind::Identifier),
+    ("nationalidnumber", PersonalDataKind::Identifier),
+    ("nationalinsurancenumber", PersonalDataKind::Identifier),
+    ("nhsnumber", PersonalDataKind::Identifier),
+    ("nino", PersonalDataKind::Identifier),
+    ("passport", PersonalDataKind::Passport),
+    ("passportno", PersonalDataKind::Passport),
+    ("passportnumber", PersonalDataKind::Passport),
+    ("paymentcardnumber", PersonalDataKind::PaymentCard),
+    ("personalidnumber", PersonalDataKind::Identifier),
+    ("pesel", PersonalDataKind::Identifier),
+    ("postaladdress", PersonalDataKind::PostalAddress),
+    ("residentialaddress", PersonalDataKind::PostalAddress),
+    ("shippingaddress", PersonalDataKind::PostalAddress),
+    ("socialinsurancenumber", PersonalDataKind::Identifier),
+    ("socialsecurity", PersonalDataKind::Identifier),
+    ("socialsecuritynumber", PersonalDataKind::Identifier),
+    ("ssn", PersonalDataKind::Identifier),
+    ("street", PersonalDataKind::PostalAddress),
+    ("streetaddress", PersonalDataKind::PostalAddress),
 ];
 
 /// Persons whose addresses and locations are personal. Other addresses are covered by CL-32.
@@ -137,7 +141,7 @@ const MAX_NAME_BYTES: usize = 48;
 /// Maximum length of a value that such a member may hold, in bytes.
 const MAX_DATUM_BYTES: usize = 128;
 
-fn promise(name: &str) -> Option<Promise> {
+fn personal_data_kind(name: &str) -> Option<PersonalDataKind> {
     if !(MIN_NAME_BYTES..=MAX_NAME_BYTES).contains(&name.len()) {
         return None;
     }
@@ -153,20 +157,21 @@ fn promise(name: &str) -> Option<Promise> {
     };
     let persons = || PERSONS.iter().filter(|person| plain.first() == person.as_bytes().first());
     let of_person = || persons().find_map(|person| known(plain.strip_prefix(person.as_bytes())?));
-    let is_of_person = |promise: &Promise| matches!(promise, Promise::UserAddress | Promise::UserLocation);
+    let is_of_person =
+        |promise: &PersonalDataKind| matches!(promise, PersonalDataKind::UserAddress | PersonalDataKind::UserLocation);
     known(plain).filter(|promise| !is_of_person(promise)).or_else(of_person)
 }
 
 /// The kind of the personal datum in a member of this name, if its value has the matching form.
-pub(super) fn in_member(name: &str, text: &str, search: &mut DatumSearch) -> Option<&'static str> {
+pub(super) fn find_in_member(name: &str, text: &str, search: &mut PersonalDataSearch) -> Option<&'static str> {
     // Every datum contains a digit; most texts are long or contain none.
     let is_candidate = text.len() <= MAX_DATUM_BYTES && text.bytes().any(|b| b.is_ascii_digit());
-    if is_candidate && search.spend() { in_member_with(name, || text) } else { None }
+    if is_candidate && search.try_spend() { find_in_member_with(name, || text) } else { None }
 }
 
-/// Like [`in_member`], but reads the value only if the name indicates personal data.
-fn in_member_with<'t>(name: &str, text: impl FnOnce() -> &'t str) -> Option<&'static str> {
-    let promise = promise(name)?;
+/// Like [`find_in_member`], but reads the value only if the name indicates personal data.
+fn find_in_member_with<'t>(name: &str, text: impl FnOnce() -> &'t str) -> Option<&'static str> {
+    let promise = personal_data_kind(name)?;
     let text = text().trim();
     if text.is_empty() || text.len() > MAX_DATUM_BYTES {
         return None;
@@ -174,26 +179,28 @@ fn in_member_with<'t>(name: &str, text: impl FnOnce() -> &'t str) -> Option<&'st
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let fits = |marks: &[u8]| text.bytes().all(|b| b.is_ascii_alphanumeric() || marks.contains(&b));
     match promise {
-        Promise::Birth => is_date(text).then_some("a date of birth"),
-        Promise::Identifier => (digits >= 5 && text.len() <= 24 && fits(b" -./")).then_some("a national identifier"),
-        Promise::Passport => (digits >= 5 && text.len() <= 16 && fits(b" -<")).then_some("a passport number"),
-        Promise::PaymentCard => in_digits(text, &mut DatumSearch::new()),
-        Promise::PostalAddress => {
+        PersonalDataKind::Birth => is_date(text).then_some("a date of birth"),
+        PersonalDataKind::Identifier => {
+            (digits >= 5 && text.len() <= 24 && fits(b" -./")).then_some("a national identifier")
+        }
+        PersonalDataKind::Passport => (digits >= 5 && text.len() <= 16 && fits(b" -<")).then_some("a passport number"),
+        PersonalDataKind::PaymentCard => find_in_digits(text, &mut PersonalDataSearch::new()),
+        PersonalDataKind::PostalAddress => {
             let has_words = text.chars().any(char::is_alphabetic) && text.contains(' ');
             (has_words && digits > 0 && !text.contains("://")).then_some("a postal address")
         }
-        Promise::UserAddress => {
+        PersonalDataKind::UserAddress => {
             let address = text.parse::<IpAddr>().ok()?;
             (!address.is_unspecified() && !address.is_loopback()).then_some("the IP address of a person")
         }
-        Promise::UserLocation => is_coordinates(text).then_some("the location of a person"),
+        PersonalDataKind::UserLocation => is_coordinates(text).then_some("the location of a person"),
     }
 }
 
-/// Like [`in_member`], for a number.
-pub(super) fn in_number(name: &str, number: &Number, search: &mut DatumSearch) -> Option<&'static str> {
-    let is_named = search.spend() && promise(name).is_some();
-    if is_named { in_member(name, &number.to_string(), search) } else { None }
+/// Like [`find_in_member`], for a number.
+pub(super) fn find_in_number(name: &str, number: &Number, search: &mut PersonalDataSearch) -> Option<&'static str> {
+    let is_named = search.try_spend() && personal_data_kind(name).is_some();
+    if is_named { find_in_member(name, &number.to_string(), search) } else { None }
 }
 
 /// `1990-04-12`, `12.04.1990`, `04/12/1990`, optionally followed by a time.
@@ -223,7 +230,7 @@ const MAX_ASSIGNED_BYTES: usize = 32;
 const MAX_NAME_WORDS: usize = 3;
 
 /// An assignment in a text, such as `ssn: 123-45-6789`, counts as a member.
-fn in_assignments(text: &str, search: &mut DatumSearch) -> Option<&'static str> {
+fn find_in_assignments(text: &str, search: &mut PersonalDataSearch) -> Option<&'static str> {
     let is_of_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'_' | b'-');
     let end = text.rfind(':').max(text.rfind('=')).map_or(0, |last| last + 1);
     let signs = text.as_bytes()[..end].windows(2).enumerate();
@@ -231,13 +238,14 @@ fn in_assignments(text: &str, search: &mut DatumSearch) -> Option<&'static str> 
     named.map(|(before, _)| before + 1).find_map(|at| {
         let head = &text[text.ceil_char_boundary(at.saturating_sub(MAX_NAME_BYTES))..at];
         let name = super::last_run(head, is_of_name).trim();
-        if name.len() < MIN_NAME_BYTES || !search.spend() {
+        if name.len() < MIN_NAME_BYTES || !search.try_spend() {
             return None;
         }
         let rest = &text[at + 1..text.floor_char_boundary(at + 1 + MAX_ASSIGNED_BYTES)];
-        let first = || Separators::ascii(b",;)\"").first(rest.trim_start()).trim_end_matches(['.', '!', '?']);
+        let first =
+            || TokenSeparators::ascii(b",;)\"").first_token(rest.trim_start()).trim_end_matches(['.', '!', '?']);
         let starts = name.rmatch_indices(' ').map(|(space, _)| space + 1).take(MAX_NAME_WORDS - 1).chain([0]);
-        starts.take(MAX_NAME_WORDS).find_map(|start| in_member_with(&name[start..], first))
+        starts.take(MAX_NAME_WORDS).find_map(|start| find_in_member_with(&name[start..], first))
     })
 }
 
@@ -249,7 +257,7 @@ const CARD_SHAPES: [&[usize]; 11] =
 const MIN_CARD_DIGITS: usize = 13;
 
 /// A payment card number, or a CPF, among the groups of digits in a text.
-fn in_digits(text: &str, search: &mut DatumSearch) -> Option<&'static str> {
+fn find_in_digits(text: &str, search: &mut PersonalDataSearch) -> Option<&'static str> {
     let mut groups: Vec<&str> = Vec::new();
     let has_number = text.bytes().filter(u8::is_ascii_digit).count() >= MIN_CARD_DIGITS;
     let mut rest = if has_number { text } else { "" };
@@ -288,21 +296,21 @@ fn in_digits(text: &str, search: &mut DatumSearch) -> Option<&'static str> {
 const MAX_GROUPS: usize = 5;
 
 /// Whether the last groups form a payment card number: a known grouping, an issuer's prefix, and the Luhn check digit.
-fn ends_in_card_number(groups: &[&str], search: &mut DatumSearch) -> bool {
+fn ends_in_card_number(groups: &[&str], search: &mut PersonalDataSearch) -> bool {
     if !groups.last().is_some_and(|group| matches!(group.len(), 3..=5 | 13..=19)) {
         return false;
     }
     CARD_SHAPES.iter().any(|shape| {
         let Some(groups) = groups.len().checked_sub(shape.len()).map(|start| &groups[start..]) else { return false };
-        groups.iter().zip(*shape).all(|(group, length)| group.len() == *length) && search.spend() && {
+        groups.iter().zip(*shape).all(|(group, length)| group.len() == *length) && search.try_spend() && {
             let number = groups.concat();
-            is_of_issuer(&number) && is_luhn(&number)
+            is_issued_number(&number) && is_luhn(&number)
         }
     })
 }
 
 /// The ISO/IEC 7812 ranges from which cards are issued, by their first four digits, with the lengths of the numbers.
-fn is_of_issuer(number: &str) -> bool {
+fn is_issued_number(number: &str) -> bool {
     let prefix: u32 = number.get(..4).and_then(|head| head.parse().ok()).unwrap_or_default();
     let lengths = match prefix {
         4000..=4999 => [13, 16, 19].as_slice(),
@@ -329,7 +337,7 @@ fn is_luhn(number: &str) -> bool {
 }
 
 /// A Brazilian CPF, `000.000.000-00`, with its two check digits.
-fn has_cpf(text: &str, search: &mut DatumSearch) -> bool {
+fn has_cpf(text: &str, search: &mut PersonalDataSearch) -> bool {
     const SHAPE: &[u8] = b"000.000.000-00";
     let is_cpf = |part: &[u8]| {
         let fits = part.iter().zip(SHAPE).all(|(b, s)| if *s == b'0' { b.is_ascii_digit() } else { b == s });
@@ -346,7 +354,7 @@ fn has_cpf(text: &str, search: &mut DatumSearch) -> bool {
         let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphanumeric);
         let apart = !is_digit(start.checked_sub(1)) && !is_digit(Some(start + SHAPE.len()));
         let part = bytes.get(start..start + SHAPE.len()).filter(|part| part[3] == b'.' && part[7] == b'.');
-        apart && part.is_some_and(|part| search.spend() && is_cpf(part))
+        apart && part.is_some_and(|part| search.try_spend() && is_cpf(part))
     })
 }
 
@@ -436,7 +444,7 @@ const IBAN_LENGTHS: [(&[u8; 2], usize); 81] = [
 ];
 
 /// An IBAN in upper case with a valid checksum, in one piece or in groups of four.
-fn has_iban(text: &str, search: &mut DatumSearch) -> bool {
+fn has_iban(text: &str, search: &mut PersonalDataSearch) -> bool {
     let bytes = text.as_bytes();
     let is_word = |byte: Option<&u8>| {
         byte.is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'/') || !b.is_ascii())
@@ -450,7 +458,7 @@ fn has_iban(text: &str, search: &mut DatumSearch) -> bool {
         let mut length = || {
             let country =
                 IBAN_LENGTHS.binary_search_by(|(country, _)| country.as_slice().cmp(&bytes[at..at + 2])).ok()?;
-            search.spend().then_some(IBAN_LENGTHS[country].1)
+            search.try_spend().then_some(IBAN_LENGTHS[country].1)
         };
         is_head && is_start && length().is_some_and(|length| is_iban(&bytes[at..], length))
     })
@@ -477,7 +485,7 @@ fn is_iban(bytes: &[u8], length: usize) -> bool {
 }
 
 fn has_email(text: &str) -> bool {
-    const TOKENS: Separators = Separators::ascii(b",;\"'`()<>[]|{}=");
+    const TOKENS: TokenSeparators = TokenSeparators::ascii(b",;\"'`()<>[]|{}=");
     TOKENS.split(text).filter(|token| token.contains('@') && !token.contains("://")).any(is_email)
 }
 
@@ -503,7 +511,7 @@ fn is_top_level(label: &str) -> bool {
 }
 
 fn has_telephone(text: &str) -> bool {
-    let international = text.contains('+') && (contains(text, "tel:+") || has_international(text));
+    let international = text.contains('+') && (contains_ignore_case(text, "tel:+") || has_international(text));
     international || has_north_american(text)
 }
 
@@ -537,7 +545,7 @@ mod tests {
     use super::*;
 
     fn text(text: &str) -> Option<String> {
-        find(text, Marks::of(text), &mut DatumSearch::new())
+        find_personal_datum(text, MarkerCharacters::from_text(text), &mut PersonalDataSearch::new())
     }
 
     #[test]
@@ -598,7 +606,7 @@ mod tests {
     }
 
     fn member(name: &str, text: &str) -> Option<&'static str> {
-        in_member(name, text, &mut DatumSearch::new())
+        find_in_member(name, text, &mut PersonalDataSearch::new())
     }
 
     #[test]
@@ -639,7 +647,7 @@ mod tests {
         ] {
             assert_eq!(member(name, value), None, "{name}: {value}");
         }
-        let number = |name, number: u64| in_number(name, &Number::from(number), &mut DatumSearch::new());
+        let number = |name, number: u64| find_in_number(name, &Number::from(number), &mut PersonalDataSearch::new());
         assert_eq!(number("ssn", 78_051_120), Some("a national identifier"));
         assert_eq!(number("max_tokens", 4_111_111_111_111_111), None);
     }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::{Marks, begins_with, colons, ends_with};
+use super::{MarkerCharacters, colons, ends_with_ignore_case, starts_with_ignore_case};
 
 /// Media types that a program runs, or renders including their scripts, if they occur in a `data:` URL.
 const RUNNABLE: [&str; 28] = [
@@ -76,7 +76,7 @@ const HONEST_ATTRIBUTES: [&str; 17] = [
 
 /// `<script`, elements that load a document, and PHP's opening tag.
 static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_multiline(
         r#"(?is-u)<(?:[a-z]+:)?script(?:[\s/>]|$)
         |<(?:iframe|frame|embed|object|applet|portal)[\s/][^<>]*\b(?:src|srcdoc|data|code|codebase)\s*=
         |<(?:set|animate)[\s/][^<>]*attributename\s*=\s*["']?on[a-z]
@@ -88,7 +88,7 @@ static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Code passed to an interpreter as a string, and calls that do not occur in prose.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_multiline(
         r#"(?i-u)\b(?:eval|execscript|settimeout|setinterval|new\s+function)\s*\(\s*
             (?:["'`]|(?:window\.)?atob\b|unescape\b|decodeuri|string\.from|buffer\.from|base64|b64decode|compile\b)
         |\b(?:exec|importscripts|os\.(?:system|popen)|subprocess\.[a-z_]+|child_process\.[a-z]+)\(\s*\[?\s*["'`]
@@ -102,7 +102,7 @@ static CALL: LazyLock<Regex> = LazyLock::new(|| {
 /// Code directly after `javascript:`: code characters in the first word, an assignment, or a keyword followed by code
 /// characters. "JavaScript:ES2020 (modules)" is prose.
 static CODE: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_multiline(
         r#"(?s-u)\A(?:/|[^\s(`=;%\[{"']*(?:[(`=;%\[{"']|\s+=[^=>])|[^\s+]*\+[^\s,.)]
         |(?:alert|await|const|delete|do|eval|fetch|for|function|if|import|let|new|open|throw|try|typeof|var|void|while|with)
             \s[^(`=;%+\[{"']*[(`=;%+\[{"'])"#,
@@ -111,19 +111,20 @@ static CODE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Code after `javascript:` and white space in a sentence: a call as its first word, or a function in parentheses.
 static CALL_FIRST: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_multiline(
         r"(?s-u)\A(?:/\*.*\*/\s*)?(?:(?:async|await|const|let|new|throw|var|void)\s+)*
             (?:[!~+({\[;-]*[A-Za-z_$][A-Za-z0-9_$]*(?:\??\.[A-Za-z0-9_$]+)*\(|[!~+(-]*\(\s*(?:\(|async\b|function\s*\())",
     )
 });
 
 /// Words and versions, some in parentheses: "ES2020, Go (1.22)", "(see the manual)".
-static PROSE: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"(?-u)\A(?:\(?[A-Za-z0-9\x80-\xff-]+\+?(?:\.[0-9]+)*\+?\)*[,;.:]?(?:\s+|\z))+\z"));
+static PROSE: LazyLock<Regex> = LazyLock::new(|| {
+    compile_multiline(r"(?-u)\A(?:\(?[A-Za-z0-9\x80-\xff-]+\+?(?:\.[0-9]+)*\+?\)*[,;.:]?(?:\s+|\z))+\z")
+});
 
 /// Browser functions that are harmful by themselves, before a parenthesis.
 static HARM: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_multiline(
         r"(?i-u)\b(?:alert|confirm|eval|execscript|fetch|function|import|open|print|prompt|setinterval|settimeout|write)\s+\(",
     )
 });
@@ -151,7 +152,7 @@ const ROOTS: &str =
 /// match by their path, by an argument that prose does not have, or if their output is assigned.
 static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
     const WORD: &str = "[a-z][a-z0-9._+-]+";
-    compiled(&format!(
+    compile_multiline(&format!(
         r#"(?-u)(?:\$\(|<\(|[A-Za-z0-9_]=`)\s*(?:
             (?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:[\s|;&<>)`]|\$\{{)
             |(?:{WITH_ARGUMENT})(?:\s+[^\s)`]|[|;&<>])
@@ -168,7 +169,7 @@ static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
 /// A whole value in backticks that is a command with an argument that prose does not have, or is piped into a shell. A
 /// separate pattern, because its anchor would multiply the states of [`SUBSTITUTION`].
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(&format!(
+    compile_multiline(&format!(
         r"(?s-u)\A\s*(?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:\s.*)?(?:&&|\s-{{1,2}}[A-Za-z]|\s\S*://|\s[.~]{{0,2}}/)
         |\|\s*(?:sudo\s+)?(?:/[a-z/]+/)?(?:ba|da|k|z)?sh(?:\s|\z)"
     ))
@@ -176,16 +177,16 @@ static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
 
 /// The first line of a script, anywhere in the text.
 static SHEBANG: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"(?m-u)^\s*\#!\s*/\S*(?:bin/|env\b|sh\b|python|perl|ruby|node|php)"));
+    LazyLock::new(|| compile_multiline(r"(?m-u)^\s*\#!\s*/\S*(?:bin/|env\b|sh\b|python|perl|ruby|node|php)"));
 
 /// The first bytes of programs in base64: WebAssembly, ELF and Windows.
 static BINARY: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"(?-u)AGFzbQEAAA|f0VMRg(?:EBAQ|IBAQ|EBAA|IBAA)|TVqQAAMAAAAEAAAA"));
+    LazyLock::new(|| compile_multiline(r"(?-u)AGFzbQEAAA|f0VMRg(?:EBAQ|IBAQ|EBAA|IBAA)|TVqQAAMAAAAEAAAA"));
 
 /// A base64 program on a PowerShell command line. PowerShell accepts any prefix of `-EncodedCommand`; the shortest
 /// ones may be another program's option in prose and therefore need a longer program.
 static ENCODED: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_multiline(
         r#"(?i-u)\b(?:powershell|pwsh)(?:\.exe)?["']?\s[^\n]*?[-/]
             (?:ec?\s+["']?[a-z0-9+/=]{16,}|en(?:c(?:o(?:d(?:e(?:d[a-z]*)?)?)?)?)?\s+["']?[a-z0-9+/=]{8,})"#,
     )
@@ -194,7 +195,7 @@ static ENCODED: LazyLock<Regex> = LazyLock::new(|| {
 /// A function expression or arrow function with its body. `=> {` also maps words to sets, so after a bare name the
 /// body must look like code.
 static FUNCTION: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_multiline(
         r"(?s-u)\bfunction\b\s*\*?\s*[A-Za-z0-9_$]*\s*\([^()]*\)\s*\{
         |\)\s*=>\s*\{
         |[A-Za-z0-9_$]\s*=>\s*\{[^{}]*(?:;|\breturn\b|[A-Za-z0-9_$]\()",
@@ -202,24 +203,26 @@ static FUNCTION: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Compiles a pattern that spans several lines.
-fn compiled(pattern: &str) -> Regex {
+fn compile_multiline(pattern: &str) -> Regex {
     let pattern = format!("(?x){pattern}");
     Regex::new(&pattern).expect("a test compiles every pattern of this module")
 }
 
 /// The kind of the first script in `text`.
-pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
+pub(super) fn find_script(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
     let holds = |pattern: &Regex| pattern.is_match(text.as_bytes());
-    let url = || marks.any(Marks::COLON) && is_script_url(text, marks);
+    let url = || marks.has_any(MarkerCharacters::COLON) && is_script_url(text, marks);
     match () {
-        () if marks.any(Marks::ANGLE) && (holds(&MARKUP) || has_handler(text)) => Some("a script in markup"),
+        () if marks.has_any(MarkerCharacters::ANGLE) && (holds(&MARKUP) || has_handler(text)) => {
+            Some("a script in markup")
+        }
         () if url() => Some("a script URL"),
-        () if marks.any(Marks::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
+        () if marks.has_any(MarkerCharacters::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
         () if may_substitute(marks) && holds(&SUBSTITUTION) => Some("a command substitution"),
-        () if marks.any(Marks::SHELL) && is_substitution(text) => Some("a command substitution"),
+        () if marks.has_any(MarkerCharacters::SHELL) && is_substitution(text) => Some("a command substitution"),
         () if names_powershell(text, marks) && holds(&ENCODED) => Some("a program in base64"),
         () if has_function_mark(text, marks) && holds(&FUNCTION) => Some("a function with its body"),
-        () if marks.any(Marks::PAREN) && holds(&CALL) => Some("code for an interpreter"),
+        () if marks.has_any(MarkerCharacters::PAREN) && holds(&CALL) => Some("code for an interpreter"),
         () if may_be_binary(text, marks) && holds(&BINARY) => Some("a program in base64"),
         () => None,
     }
@@ -284,30 +287,33 @@ fn is_substitution(text: &str) -> bool {
 }
 
 /// A cheap test before [`SUBSTITUTION`].
-const fn may_substitute(marks: Marks) -> bool {
-    marks.any(Marks::SHELL | Marks::ANGLE) && marks.any(Marks::PAREN | Marks::EQUALS | Marks::COLON)
+const fn may_substitute(marks: MarkerCharacters) -> bool {
+    marks.has_any(MarkerCharacters::SHELL | MarkerCharacters::ANGLE)
+        && marks.has_any(MarkerCharacters::PAREN | MarkerCharacters::EQUALS | MarkerCharacters::COLON)
 }
 
 /// A cheap test before [`ENCODED`].
-fn names_powershell(text: &str, marks: Marks) -> bool {
+fn names_powershell(text: &str, marks: MarkerCharacters) -> bool {
     let names = |part: &[u8]| part.eq_ignore_ascii_case(b"hell") || part.eq_ignore_ascii_case(b"pwsh");
-    let has_option = marks.any(Marks::SPACE | Marks::BREAK) && marks.any(Marks::DASH | Marks::SLASH);
+    let has_option = marks.has_any(MarkerCharacters::SPACE | MarkerCharacters::BREAK)
+        && marks.has_any(MarkerCharacters::DASH | MarkerCharacters::SLASH);
     has_option && text.as_bytes().windows(4).any(names)
 }
 
 /// A cheap test before [`BINARY`].
-fn may_be_binary(text: &str, marks: Marks) -> bool {
-    text.len() >= MIN_BINARY_BYTES && marks.any(Marks::UPPER) && !marks.any(Marks::SPACE)
+fn may_be_binary(text: &str, marks: MarkerCharacters) -> bool {
+    text.len() >= MIN_BINARY_BYTES && marks.has_any(MarkerCharacters::UPPER) && !marks.has_any(MarkerCharacters::SPACE)
 }
 
 /// A cheap test before [`FUNCTION`].
-fn has_function_mark(text: &str, marks: Marks) -> bool {
-    marks.any(Marks::EQUALS) && text.contains("=>") || marks.any(Marks::PAREN) && text.contains("function")
+fn has_function_mark(text: &str, marks: MarkerCharacters) -> bool {
+    marks.has_any(MarkerCharacters::EQUALS) && text.contains("=>")
+        || marks.has_any(MarkerCharacters::PAREN) && text.contains("function")
 }
 
 /// Browsers drop tabs and line ends from a URL, and white space and control characters before it.
-fn is_script_url(text: &str, marks: Marks) -> bool {
-    if !marks.any(Marks::BREAK) {
+fn is_script_url(text: &str, marks: MarkerCharacters) -> bool {
+    if !marks.has_any(MarkerCharacters::BREAK) {
         return has_script_url(text) || has_data_url(text, false);
     }
     let whole = text.replace(['\t', '\n', '\r'], "");
@@ -318,10 +324,10 @@ fn is_script_url(text: &str, marks: Marks) -> bool {
 fn has_script_url(text: &str) -> bool {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
     colons(text).any(|at| {
-        if !ends_with(&text[..at], "script") {
+        if !ends_with_ignore_case(&text[..at], "script") {
             return false;
         }
-        let mut schemes = SCRIPT_SCHEMES.iter().filter(|scheme| ends_with(&text[..at], scheme));
+        let mut schemes = SCRIPT_SCHEMES.iter().filter(|scheme| ends_with_ignore_case(&text[..at], scheme));
         schemes.any(|scheme| {
             let code = &text[at + 1..text.floor_char_boundary(at + 1 + MAX_CODE_BYTES)];
             let plain = code.trim_start();
@@ -350,24 +356,28 @@ fn is_prose(text: &str) -> bool {
 /// type indicates prose; `is_prose` states that the text contained some before it was removed.
 fn has_data_url(text: &str, is_prose: bool) -> bool {
     colons(text).any(|at| {
-        if !ends_with(&text[..at], "data") {
+        if !ends_with_ignore_case(&text[..at], "data") {
             return false;
         }
         let url = text[at + 1..].trim_start();
         let is_prose = is_prose || url.len() < text.len() - at - 1;
-        RUNNABLE.iter().any(|kind| runs(url, kind, is_prose)) || is_bare_markup(url)
+        RUNNABLE.iter().any(|kind| has_running_content(url, kind, is_prose)) || is_bare_markup(url)
     })
 }
 
 /// Whether content of this type follows. In prose, further types may follow instead.
-fn runs(url: &str, kind: &str, is_prose: bool) -> bool {
-    if !begins_with(url, kind) {
+fn has_running_content(url: &str, kind: &str, is_prose: bool) -> bool {
+    if !starts_with_ignore_case(url, kind) {
         return false;
     }
     let Some(content) = url[kind.len()..].trim_start().strip_prefix([',', ';']) else { return false };
     let trimmed = content.trim_start();
     let is_prose = is_prose || trimmed.len() < content.len();
-    let is_content = || trimmed.starts_with('<') || begins_with(trimmed, "charset=") || begins_with(trimmed, "base64,");
+    let is_content = || {
+        trimmed.starts_with('<')
+            || starts_with_ignore_case(trimmed, "charset=")
+            || starts_with_ignore_case(trimmed, "base64,")
+    };
     !trimmed.is_empty() && (!is_prose || is_content())
 }
 
@@ -428,7 +438,7 @@ mod tests {
     }
 
     fn text(text: &str) -> Option<&'static str> {
-        find(text, Marks::of(text))
+        find_script(text, MarkerCharacters::from_text(text))
     }
 
     #[test]

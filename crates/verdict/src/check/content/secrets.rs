@@ -11,49 +11,65 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 use serde_json::{Map, Number, Value};
 
-pub(super) use self::phrase::PhraseSearch;
+pub(super) use self::phrase::SeedPhraseSearch;
 use self::placeholder::is_placeholder;
 use self::random::{has_digit, is_random, is_scrambled};
-use self::remark::{is_cased, is_reference, is_remark, names_algorithm};
-use super::{Marks, Separators, begins_with, behind_schemes, colons, ends_with, last_word, split_at_mark};
+use self::remark::{is_reference, is_remark, is_single_case, names_algorithm};
+use super::{
+    MarkerCharacters, TokenSeparators, colons, ends_with_ignore_case, last_word, split_at_mark,
+    starts_with_ignore_case, texts_after_schemes,
+};
 
 /// The kind of a credential in any text: a token in an issuer's format, a private key block, credentials in a URL, or
 /// an assignment to a name that indicates one.
-pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
+pub(super) fn find_in_text(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
     if text.len() < issuers::SHORTEST {
-        return marks.any(Marks::COLON | Marks::EQUALS).then(|| assigned(text, marks)).flatten();
+        return marks
+            .has_any(MarkerCharacters::COLON | MarkerCharacters::EQUALS)
+            .then(|| find_assigned(text, marks))
+            .flatten();
     }
-    if marks.any(Marks::DASH) && marks.any(Marks::UPPER) && has_private_key_block(text) {
+    if marks.has_any(MarkerCharacters::DASH) && marks.has_any(MarkerCharacters::UPPER) && has_private_key_block(text) {
         return Some("a private key block");
     }
-    let is_named = marks.any(Marks::COLON | Marks::EQUALS);
-    if !marks.any(Marks::DIGIT) && !is_named {
+    let is_named = marks.has_any(MarkerCharacters::COLON | MarkerCharacters::EQUALS);
+    if !marks.has_any(MarkerCharacters::DIGIT) && !is_named {
         // Tokens without a digit all contain an underscore, and the value of an Authorization header needs neither `:`
         // nor `=`.
-        let in_header = || text.split_once(' ').and_then(|(word, next)| scheme(word, next));
-        return marks.any(Marks::UNDERSCORE).then(|| issued(text)).flatten().or_else(in_header);
+        let in_header = || text.split_once(' ').and_then(|(word, next)| authorization_value(word, next));
+        return marks
+            .has_any(MarkerCharacters::UNDERSCORE)
+            .then(|| issued_token_kind(text))
+            .flatten()
+            .or_else(in_header);
     }
-    let is_prose = text.len() >= phrase::MIN_BYTES && marks.any(Marks::SPACE | Marks::COMMA | Marks::EQUALS);
-    issued(text)
-        .or_else(|| marks.any(Marks::COLON).then(|| in_url(text)).flatten())
-        .or_else(|| assigned(text, marks))
-        .or_else(|| structured(text, marks))
-        .or_else(|| behind_a_word(text, marks))
+    let is_prose = text.len() >= phrase::MIN_BYTES
+        && marks.has_any(MarkerCharacters::SPACE | MarkerCharacters::COMMA | MarkerCharacters::EQUALS);
+    issued_token_kind(text)
+        .or_else(|| marks.has_any(MarkerCharacters::COLON).then(|| find_in_url(text)).flatten())
+        .or_else(|| find_assigned(text, marks))
+        .or_else(|| find_separated_token(text, marks))
+        .or_else(|| find_after_user(text, marks))
         .or_else(|| {
-            (is_prose && marks.any(Marks::DIGIT) && NAMED_KEY.is_match(text.as_bytes())).then_some("a private key")
+            (is_prose && marks.has_any(MarkerCharacters::DIGIT) && NAMED_KEY.is_match(text.as_bytes()))
+                .then_some("a private key")
         })
         .or_else(|| (is_prose && is_named).then(|| named_phrase(text)).flatten())
 }
 
 /// A credential as the value of a member whose name indicates one.
-pub(super) fn in_member(name: &str, text: &str) -> Option<&'static str> {
-    let kind = match promise(name)? {
-        Promise::Password if is_password(text) => "a password",
-        Promise::Key if is_key(text) => "a key or secret",
-        Promise::KeyToken if is_long_key(text) => "a key or secret",
-        Promise::Token if is_long_token(text) => "a token",
-        Promise::KeyBytes if is_key_bytes(text) => "a private key",
-        Promise::Words | Promise::Password if phrase::is_promised(text.split_whitespace()) => phrase::KIND,
+pub(super) fn find_in_member(name: &str, text: &str) -> Option<&'static str> {
+    let kind = match secret_value_kind(name)? {
+        SecretValueKind::Password if is_password(text) => "a password",
+        SecretValueKind::Key if is_key(text) => "a key or secret",
+        SecretValueKind::KeyToken if is_long_key(text) => "a key or secret",
+        SecretValueKind::Token if is_long_token(text) => "a token",
+        SecretValueKind::KeyBytes if is_key_bytes(text) => "a private key",
+        SecretValueKind::Words | SecretValueKind::Password
+            if phrase::may_be_announced_phrase(text.split_whitespace()) =>
+        {
+            phrase::KIND
+        }
         _ => return None,
     };
     (!repeats_name(text, name)).then_some(kind)
@@ -66,23 +82,24 @@ fn repeats_name(text: &str, name: &str) -> bool {
 }
 
 /// A seed phrase in a member of any name.
-pub(super) fn seed_phrase(text: &str, search: &mut PhraseSearch) -> Option<&'static str> {
+pub(super) fn seed_phrase(text: &str, search: &mut SeedPhraseSearch) -> Option<&'static str> {
     search.is_in_text(text).then_some(phrase::KIND)
 }
 
 /// A number in a member whose name indicates a password. `pass` is excluded: it counts what has passed.
-pub(super) fn in_number(name: &str, number: &Number) -> Option<&'static str> {
-    let promises = matches!(promise(name)?, Promise::Password) && !last_word(name).eq_ignore_ascii_case("pass");
+pub(super) fn find_in_number(name: &str, number: &Number) -> Option<&'static str> {
+    let promises =
+        matches!(secret_value_kind(name)?, SecretValueKind::Password) && !last_word(name).eq_ignore_ascii_case("pass");
     (promises && number.to_string().len() >= MIN_PASSWORD_BYTES).then_some("a password")
 }
 
 /// A seed phrase as a list of words, or a private key as a list of bytes in a member whose name indicates one.
-pub(super) fn in_list(name: &str, items: &[Value], search: &mut PhraseSearch) -> Option<&'static str> {
+pub(super) fn find_in_list(name: &str, items: &[Value], search: &mut SeedPhraseSearch) -> Option<&'static str> {
     let is_byte = |item: &Value| item.as_u64().is_some_and(|number| number < 256);
     let words = || items.iter().map(|item| item.as_str().unwrap_or(""));
-    match promise(name) {
-        Some(Promise::Words) if phrase::is_promised(words()) => Some(phrase::KIND),
-        Some(Promise::Key | Promise::KeyToken | Promise::KeyBytes)
+    match secret_value_kind(name) {
+        Some(SecretValueKind::Words) if phrase::may_be_announced_phrase(words()) => Some(phrase::KIND),
+        Some(SecretValueKind::Key | SecretValueKind::KeyToken | SecretValueKind::KeyBytes)
             if matches!(items.len(), 32 | 64) && items.iter().all(is_byte) =>
         {
             Some("a private key")
@@ -93,7 +110,7 @@ pub(super) fn in_list(name: &str, items: &[Value], search: &mut PhraseSearch) ->
 
 /// A private JSON Web Key (RFC 7517), a wallet's key store (protected only by a password), or members that together
 /// hold a secret. `name` is the member that holds the object.
-pub(super) fn in_object(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
+pub(super) fn find_in_object(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
     let text = |name: &str| members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let is_text = |name: &str| text(name).is_some();
     if is_text("kty") && (is_text("d") || is_text("k")) {
@@ -103,13 +120,13 @@ pub(super) fn in_object(name: &str, members: &Map<String, Value>) -> Option<&'st
         return Some("a key store");
     }
     // `{"name": "X-API-Key", "value": "…"}`
-    let named = || text("value").and_then(|value| in_member(text("name").or_else(|| text("key"))?, value));
-    named().or_else(|| in_group(name, members))
+    let named = || text("value").and_then(|value| find_in_member(text("name").or_else(|| text("key"))?, value));
+    named().or_else(|| find_in_group(name, members))
 }
 
 /// A secret in a group, keyed by its owner: `"api_keys": {"primary": "…"}`. Such groups also contain metadata, so only
 /// an alphanumeric word or a random text counts.
-fn in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
+fn find_in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
     /// First words of metadata about a time or a person.
     const TIMES: [&str; 4] = ["created", "expires", "rotated", "updated"];
     const METADATA: [&str; 22] = [
@@ -137,7 +154,12 @@ fn in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
         "version",
     ];
     let may_hold = name.ends_with(['s', 'S']) && members.values().any(Value::is_string);
-    if !may_hold || !matches!(promise(name), Some(Promise::Password | Promise::Key | Promise::KeyToken)) {
+    if !may_hold
+        || !matches!(
+            secret_value_kind(name),
+            Some(SecretValueKind::Password | SecretValueKind::Key | SecretValueKind::KeyToken)
+        )
+    {
         return None;
     }
     let is_secret = |text: &str| {
@@ -147,7 +169,7 @@ fn in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
     };
     let is_metadata = |owner: &str| {
         METADATA.iter().any(|word| last_word(owner).eq_ignore_ascii_case(word))
-            || TIMES.iter().any(|time| begins_with(owner, time))
+            || TIMES.iter().any(|time| starts_with_ignore_case(owner, time))
     };
     let mut owned = members.iter().filter(|(owner, _)| !is_metadata(owner));
     owned.any(|(_, value)| value.as_str().is_some_and(is_secret)).then_some("a key or secret")
@@ -162,17 +184,17 @@ fn is_time(text: &str) -> bool {
     is_date(date) && rest.iter().all(|b| b.is_ascii_digit() || b"TZtz:.+- ".contains(b))
 }
 
-fn issued(text: &str) -> Option<&'static str> {
-    const TOKENS: Separators = Separators::ascii(b"!\"#$%&'()*+,/:;<=>?@[\\]^`{|}~").and_all_else();
+fn issued_token_kind(text: &str) -> Option<&'static str> {
+    const TOKENS: TokenSeparators = TokenSeparators::ascii(b"!\"#$%&'()*+,/:;<=>?@[\\]^`{|}~").with_non_ascii();
     if text.len() < issuers::SHORTEST {
         return None;
     }
     let mut tokens = TOKENS.split(text).filter(|token| token.len() >= issuers::SHORTEST);
-    tokens.find_map(|token| issuers::kind(token).or_else(|| by_form(token)))
+    tokens.find_map(|token| issuers::kind(token).or_else(|| structured_token_kind(token)))
 }
 
 /// A token without a prefix, recognized by its structure.
-fn by_form(token: &str) -> Option<&'static str> {
+fn structured_token_kind(token: &str) -> Option<&'static str> {
     match token.as_bytes() {
         [b'e', ..] if is_jwt(token) => Some("a JSON web token"),
         [b'M' | b'N' | b'O', ..] if is_discord(token) => Some("a Discord token"),
@@ -233,19 +255,20 @@ fn has_private_key_block(text: &str) -> bool {
 }
 
 /// Credentials in a URL: `scheme://user:password@host`, a token as the user, or a provider's key in the path.
-fn in_url(text: &str) -> Option<&'static str> {
-    const END: Separators = Separators::ascii(b"/?#\\\"'<>");
-    const PATH: Separators = Separators::ascii(b"\"'<>?#");
-    behind_schemes(text).find_map(|rest| {
-        let authority = END.first(rest);
-        let path = PATH.first(&rest[authority.len()..]);
+fn find_in_url(text: &str) -> Option<&'static str> {
+    const END: TokenSeparators = TokenSeparators::ascii(b"/?#\\\"'<>");
+    const PATH: TokenSeparators = TokenSeparators::ascii(b"\"'<>?#");
+    texts_after_schemes(text).find_map(|rest| {
+        let authority = END.first_token(rest);
+        let path = PATH.first_token(&rest[authority.len()..]);
         let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
         if let Some(kind) = user_info(user) {
             return Some(kind);
         }
         let holds = |least| path.split('/').any(|segment| segment.len() >= least && is_opaque(segment));
         let name = split_at_mark(authority, b':').map_or(authority, |(name, _)| name);
-        let is_key = |(host, least): &(&str, usize)| path.len() >= *least && is_of(name, host) && holds(*least);
+        let is_key =
+            |(host, least): &(&str, usize)| path.len() >= *least && is_host_or_subdomain(name, host) && holds(*least);
         KEYED_HOSTS.iter().any(is_key).then_some("a key in a URL")
     })
 }
@@ -299,9 +322,9 @@ const KEYED_HOSTS: [(&str, usize); 36] = [
 ];
 
 /// Whether `name` is `host` or a subdomain of it.
-fn is_of(name: &str, host: &str) -> bool {
+fn is_host_or_subdomain(name: &str, host: &str) -> bool {
     let above = name.len().checked_sub(host.len()).and_then(|at| name.get(..at));
-    ends_with(name, host) && above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    ends_with_ignore_case(name, host) && above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
 }
 
 /// Whether the text is too random for a chosen name: hexadecimal, or mixed-case letters with digits.
@@ -310,22 +333,22 @@ fn is_opaque(text: &str) -> bool {
 }
 
 /// A token recognized by its separators.
-fn structured(text: &str, marks: Marks) -> Option<&'static str> {
-    let is_suspect = marks.any(Marks::EQUALS)
-        || marks.any(Marks::COLON) && marks.any(Marks::UPPER) && text.contains(":AA")
-        || marks.any(Marks::DOT) && text.contains(".atlasv1.")
-        || marks.any(Marks::SHELL) && text.contains("access_token$")
-        || marks.any(Marks::UPPER) && text.contains("Q~");
+fn find_separated_token(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
+    let is_suspect = marks.has_any(MarkerCharacters::EQUALS)
+        || marks.has_any(MarkerCharacters::COLON) && marks.has_any(MarkerCharacters::UPPER) && text.contains(":AA")
+        || marks.has_any(MarkerCharacters::DOT) && text.contains(".atlasv1.")
+        || marks.has_any(MarkerCharacters::SHELL) && text.contains("access_token$")
+        || marks.has_any(MarkerCharacters::UPPER) && text.contains("Q~");
     (is_suspect && STRUCTURED.is_match(text.as_bytes())).then_some("a token")
 }
 
 /// The password after the user in curl's arguments or in a line of `.netrc`.
-fn behind_a_word(text: &str, marks: Marks) -> Option<&'static str> {
-    if !marks.any(Marks::SPACE) {
+fn find_after_user(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
+    if !marks.has_any(MarkerCharacters::SPACE) {
         return None;
     }
     let of_curl = || {
-        if !(marks.any(Marks::COLON) && marks.any(Marks::DASH)) {
+        if !(marks.has_any(MarkerCharacters::COLON) && marks.has_any(MarkerCharacters::DASH)) {
             return None;
         }
         let mut words = text.split_once("curl ")?.1.split_ascii_whitespace();
@@ -343,7 +366,7 @@ fn behind_a_word(text: &str, marks: Marks) -> Option<&'static str> {
 
 /// `private key: 0x…`, with a key's 32 bytes.
 static NAMED_KEY: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_multiline(
         r#"(?i-u)(?:(?:private|secret)(?:[\ _-]?sign(?:ing|er))?|wallet|deployer|account)[\ _-]?(?:key|hex)["']?
         [^0-9a-z]{1,4}(?:(?:is|hex|was)[^0-9a-z]{1,3}){0,2}(?:0x)?[0-9a-f]{64}(?:[^0-9a-z]|$)"#,
     )
@@ -351,7 +374,7 @@ static NAMED_KEY: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Telegram, Azure AD, Azure storage, shared access signatures, Terraform Cloud and Braintree.
 static STRUCTURED: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_multiline(
         r"(?-u)[0-9]{8,10}:AA[A-Za-z0-9_-]{33}|[0-9]Q~[A-Za-z0-9_.~-]{31}
         |(?:AccountKey|SharedAccessKey)=[A-Za-z0-9+/]{40,}=
         |[?&]sig=[A-Za-z0-9%+/]{0,9}[G-Zg-wyz%+/][A-Za-z0-9%+/]{33,}|X-Amz-(?:Signature|Security-Token)=[A-Za-z0-9%]{40,}
@@ -362,35 +385,35 @@ static STRUCTURED: LazyLock<Regex> = LazyLock::new(|| {
 
 /// `seed phrase: w1 w2 …`; the words are looked up in the BIP-39 list.
 static NAMED_PHRASE: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_multiline(
         r#"(?i-u)(?:mnemonic|phrase|seed|words|wallet)["']?\s*(?::|=|\bis\b)[\s"':]{0,3}([a-z]{3,8}(?:[\ ,]{1,2}[a-z]{3,8}){11,23})"#,
     )
 });
 
 /// Compiles a pattern that spans several lines.
-fn compiled(pattern: &str) -> Regex {
+fn compile_multiline(pattern: &str) -> Regex {
     Regex::new(&format!("(?x){pattern}")).expect("a test compiles every pattern of this module")
 }
 
 /// A seed phrase that is labelled as one.
 fn named_phrase(text: &str) -> Option<&'static str> {
     let mut found = NAMED_PHRASE.captures_iter(text.as_bytes()).filter_map(|found| found.get(1));
-    let is_phrase = |words: &[u8]| std::str::from_utf8(words).is_ok_and(phrase::is_promised_first);
+    let is_phrase = |words: &[u8]| std::str::from_utf8(words).is_ok_and(phrase::begins_announced_phrase);
     found.any(|words| is_phrase(words.as_bytes())).then_some(phrase::KIND)
 }
 
 /// `name=value`, `name: value` or `Bearer value` in prose, in a header or in a URL's query.
-fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
-    const PIECES: Separators = Separators::ascii(b"?&;,#\"'()[]{}");
+fn find_assigned(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
+    const PIECES: TokenSeparators = TokenSeparators::ascii(b"?&;,#\"'()[]{}");
     let colon = || colons(text).any(|at| !text[at + 1..].starts_with("//"));
-    if !marks.any(Marks::SPACE | Marks::EQUALS) && !colon() {
+    if !marks.has_any(MarkerCharacters::SPACE | MarkerCharacters::EQUALS) && !colon() {
         return None;
     }
-    let is_query = marks.any(Marks::COLON) && text.contains("://");
+    let is_query = marks.has_any(MarkerCharacters::COLON) && text.contains("://");
     let (mut pieces, mut before) = (PIECES.split(text).peekable(), "");
     while let Some(piece) = pieces.next() {
         let next = pieces.peek().copied().unwrap_or("");
-        if let Some(kind) = scheme(piece, next) {
+        if let Some(kind) = authorization_value(piece, next) {
             return Some(kind);
         }
         let Some((name, value)) = piece.split_once(['=', ':']) else {
@@ -403,12 +426,14 @@ fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
         let name = if name.is_empty() { before } else { name };
         let value = if value.is_empty() { next } else { value };
         before = piece;
-        match promise(name) {
-            Some(Promise::Password) if is_query && is_password(value) => return Some("an assigned password"),
-            Some(Promise::Password | Promise::Key) if is_key(value) => return Some("an assigned secret"),
-            Some(Promise::KeyToken) if is_long_key(value) => return Some("an assigned secret"),
-            Some(Promise::Token) if is_long_token(value) => return Some("an assigned token"),
-            Some(Promise::KeyBytes) if is_key_bytes(value) => return Some("an assigned private key"),
+        match secret_value_kind(name) {
+            Some(SecretValueKind::Password) if is_query && is_password(value) => return Some("an assigned password"),
+            Some(SecretValueKind::Password | SecretValueKind::Key) if is_key(value) => {
+                return Some("an assigned secret");
+            }
+            Some(SecretValueKind::KeyToken) if is_long_key(value) => return Some("an assigned secret"),
+            Some(SecretValueKind::Token) if is_long_token(value) => return Some("an assigned token"),
+            Some(SecretValueKind::KeyBytes) if is_key_bytes(value) => return Some("an assigned private key"),
             None if is_query && is_query_key(name) && is_long_token(value) && !is_public_hex(name, value) => {
                 return Some("a key in a URL");
             }
@@ -431,19 +456,21 @@ fn is_public_hex(name: &str, value: &str) -> bool {
 }
 
 /// The value after `Bearer` or `Basic` in an Authorization header.
-fn scheme(word: &str, next: &str) -> Option<&'static str> {
+fn authorization_value(word: &str, next: &str) -> Option<&'static str> {
     const KIND: Option<&str> = Some("credentials of an Authorization header");
     if word.eq_ignore_ascii_case("bearer") && is_long_token(next) {
         return KIND;
     }
-    (word.eq_ignore_ascii_case("basic") && (is_long_token(next) || is_basic(next))).then_some(KIND).flatten()
+    (word.eq_ignore_ascii_case("basic") && (is_long_token(next) || is_basic_credentials(next)))
+        .then_some(KIND)
+        .flatten()
 }
 
 /// Minimum length of `user:password` in base64.
 const MIN_BASIC_BYTES: usize = 12;
 
 /// Base64 of a text with a colon, like `user:password`. `OpenAIClient` is not base64 of a text.
-fn is_basic(text: &str) -> bool {
+fn is_basic_credentials(text: &str) -> bool {
     let letters = text.trim_end_matches('=').as_bytes();
     if text.len() < MIN_BASIC_BYTES || !text.len().is_multiple_of(4) || text.len() - letters.len() > 2 {
         return false;
@@ -474,7 +501,7 @@ fn sextet(letter: u8) -> Option<u32> {
 }
 
 /// The kind of value that a member's name indicates.
-enum Promise {
+enum SecretValueKind {
     Password,
     Key,
     /// A token that can only be a key. Shorter values may name a scheme (`OAuth2.0`).
@@ -494,7 +521,7 @@ const MIN_KEY_TOKEN_BYTES: usize = 12;
 /// Maximum length of a name that can match, in bytes; the lists contain nothing near it.
 const MAX_PROMISING_NAME: usize = 64;
 
-fn promise(name: &str) -> Option<Promise> {
+fn secret_value_kind(name: &str) -> Option<SecretValueKind> {
     const SHORT: [&str; 3] = ["pwd", "pass", "passwd"];
     const PASSWORDS: [&str; 3] = ["password", "passwd", "passphrase"];
     const KEYS: [&str; 11] = [
@@ -530,8 +557,8 @@ fn promise(name: &str) -> Option<Promise> {
     if name.len() > MAX_PROMISING_NAME || name.len() < "pwd".len() || !has_letter() {
         return None;
     }
-    if SHORT.iter().any(|short| ends_with(name, short) && last_word(name).len() == short.len()) {
-        return Some(Promise::Password);
+    if SHORT.iter().any(|short| ends_with_ignore_case(name, short) && last_word(name).len() == short.len()) {
+        return Some(SecretValueKind::Password);
     }
     let mut letters = [0; MAX_PROMISING_NAME];
     let mut length = 0;
@@ -552,12 +579,12 @@ fn promise(name: &str) -> Option<Promise> {
     let ends = |words: &[&str]| ends_in(plain, words);
     let is_key_token = || plain.strip_suffix(b"token").is_some_and(|owner| ends_in(owner, &OF_TOKENS));
     match () {
-        () if ends(&PASSWORDS) => Some(Promise::Password),
-        () if ends(&KEYS) => Some(Promise::Key),
-        () if is_key_token() => Some(Promise::KeyToken),
-        () if ends(&KEY_BYTES) => Some(Promise::KeyBytes),
-        () if ends(&WORDS) => Some(Promise::Words),
-        () if number == 0 && ends(&TOKENS) => Some(Promise::Token),
+        () if ends(&PASSWORDS) => Some(SecretValueKind::Password),
+        () if ends(&KEYS) => Some(SecretValueKind::Key),
+        () if is_key_token() => Some(SecretValueKind::KeyToken),
+        () if ends(&KEY_BYTES) => Some(SecretValueKind::KeyBytes),
+        () if ends(&WORDS) => Some(SecretValueKind::Words),
+        () if number == 0 && ends(&TOKENS) => Some(SecretValueKind::Token),
         () => None,
     }
 }
@@ -617,7 +644,7 @@ fn is_compound(text: &str) -> bool {
     let names_scheme = |word: &str| SCHEMES.iter().any(|known| word[..letters(word)].eq_ignore_ascii_case(known));
     let is_word = |word: &str| {
         let end = letters(word);
-        word.len() - end <= MAX_WORD_DIGITS && end > 1 && (is_cased(&word[..end]) || names_scheme(word))
+        word.len() - end <= MAX_WORD_DIGITS && end > 1 && (is_single_case(&word[..end]) || names_scheme(word))
     };
     let words = || text.split(['-', '_']);
     words().count() > 1 && words().all(is_word) && words().any(names_scheme)
@@ -674,15 +701,15 @@ mod tests {
     use super::*;
 
     fn text(text: &str) -> Option<&'static str> {
-        in_text(text, Marks::of(text))
+        find_in_text(text, MarkerCharacters::from_text(text))
     }
 
     #[test]
     fn issued_tokens_are_known_by_their_prefix() {
         for issuer in &issuers::ISSUERS {
             let letters = match issuer.letters {
-                issuers::Letters::Upper => "A1",
-                issuers::Letters::Scrambled => "aB",
+                issuers::TokenAlphabet::Upper => "A1",
+                issuers::TokenAlphabet::Scrambled => "aB",
                 _ => "a1",
             };
             let token = format!("{}{}", issuer.prefix, letters.repeat(issuer.least)[..issuer.least].to_owned());
@@ -742,7 +769,7 @@ mod tests {
             ("token", "ujzPdeIgxLdGncfBAepfJBdKhoOOLdKLzd"),
             ("mnemonic", "test test test test test test test test test test test junk"),
         ] {
-            assert!(in_member(name, value).is_some(), "{name}: {value}");
+            assert!(find_in_member(name, value).is_some(), "{name}: {value}");
         }
         for (name, value) in [
             ("password", "required"),
@@ -770,9 +797,11 @@ mod tests {
             ("pgp_fingerprint", "5016D4969F3822B2C5A2FA4099A26950197DAB0A"),
             ("secret_sharing", "shamir-2of3"),
         ] {
-            assert!(in_member(name, value).is_none(), "{name}: {value}");
+            assert!(find_in_member(name, value).is_none(), "{name}: {value}");
         }
-        assert!(in_number("password", &1234.into()).is_some() && in_number("max_tokens", &1234.into()).is_none());
+        assert!(
+            find_in_number("password", &1234.into()).is_some() && find_in_number("max_tokens", &1234.into()).is_none()
+        );
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 /// The marker characters in a text. Most texts contain few, and most detectors need one of them.
 #[derive(Clone, Copy)]
-pub(super) struct Marks(u32);
+pub(super) struct MarkerCharacters(u32);
 
-impl Marks {
+impl MarkerCharacters {
     pub(super) const DIGIT: u32 = 1;
     pub(super) const DOT: u32 = 2;
     pub(super) const COLON: u32 = 4;
@@ -27,26 +27,26 @@ impl Marks {
     /// An upper-case ASCII letter.
     pub(super) const UPPER: u32 = 65536;
 
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn from_text(text: &str) -> Self {
         const fn mark(byte: u8) -> u32 {
             match byte {
-                b'0'..=b'9' => Marks::DIGIT,
-                b'.' => Marks::DOT,
-                b':' => Marks::COLON,
-                b'@' => Marks::AT,
-                b'<' => Marks::ANGLE,
-                b'!' => Marks::HASH_BANG,
-                b'=' => Marks::EQUALS,
-                b'-' => Marks::DASH,
-                b'%' | b'&' | b'\\' => Marks::ESCAPE,
-                b'(' => Marks::PAREN,
-                b'$' | b'`' => Marks::SHELL,
-                b'_' => Marks::UNDERSCORE,
-                b' ' => Marks::SPACE,
-                b'\t'..=b'\r' => Marks::BREAK,
-                b'/' => Marks::SLASH,
-                b',' => Marks::COMMA,
-                b'A'..=b'Z' => Marks::UPPER,
+                b'0'..=b'9' => MarkerCharacters::DIGIT,
+                b'.' => MarkerCharacters::DOT,
+                b':' => MarkerCharacters::COLON,
+                b'@' => MarkerCharacters::AT,
+                b'<' => MarkerCharacters::ANGLE,
+                b'!' => MarkerCharacters::HASH_BANG,
+                b'=' => MarkerCharacters::EQUALS,
+                b'-' => MarkerCharacters::DASH,
+                b'%' | b'&' | b'\\' => MarkerCharacters::ESCAPE,
+                b'(' => MarkerCharacters::PAREN,
+                b'$' | b'`' => MarkerCharacters::SHELL,
+                b'_' => MarkerCharacters::UNDERSCORE,
+                b' ' => MarkerCharacters::SPACE,
+                b'\t'..=b'\r' => MarkerCharacters::BREAK,
+                b'/' => MarkerCharacters::SLASH,
+                b',' => MarkerCharacters::COMMA,
+                b'A'..=b'Z' => MarkerCharacters::UPPER,
                 _ => 0,
             }
         }
@@ -62,15 +62,15 @@ impl Marks {
         Self(text.bytes().fold(0, |marks, byte| marks | TABLE[usize::from(byte)]))
     }
 
-    pub(super) const fn any(self, marks: u32) -> bool {
+    pub(super) const fn has_any(self, marks: u32) -> bool {
         self.0 & marks != 0
     }
 }
 
 /// Bytes that separate tokens.
-pub(super) struct Separators([bool; 256]);
+pub(super) struct TokenSeparators([bool; 256]);
 
-impl Separators {
+impl TokenSeparators {
     /// ASCII white space and control characters, and `marks`.
     pub(super) const fn ascii(marks: &[u8]) -> Self {
         let mut table = [false; 256];
@@ -100,7 +100,7 @@ impl Separators {
     };
 
     /// Adds all non-ASCII characters.
-    pub(super) const fn and_all_else(mut self) -> Self {
+    pub(super) const fn with_non_ascii(mut self) -> Self {
         let mut byte = 0x80;
         while byte < 256 {
             self.0[byte] = true;
@@ -114,7 +114,7 @@ impl Separators {
         let mut rest = text;
         std::iter::from_fn(move || {
             let start = rest.bytes().position(|byte| !self.has(byte))?;
-            let token = self.first(&rest[start..]);
+            let token = self.first_token(&rest[start..]);
             rest = &rest[start + token.len()..];
             Some(token)
         })
@@ -122,7 +122,7 @@ impl Separators {
 
     /// The text before the first separator. Non-ASCII bytes either all separate or never do, so the cut is on a
     /// character boundary.
-    pub(super) fn first<'t>(&self, text: &'t str) -> &'t str {
+    pub(super) fn first_token<'t>(&self, text: &'t str) -> &'t str {
         let end = text.bytes().position(|byte| self.has(byte)).unwrap_or(text.len());
         &text[..end]
     }
@@ -167,7 +167,7 @@ pub(super) fn colons(text: &str) -> impl Iterator<Item = usize> {
 }
 
 /// The text after each `://`, up to the next.
-pub(super) fn behind_schemes(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn texts_after_schemes(text: &str) -> impl Iterator<Item = &str> {
     let mut schemes = colons(text).filter(|at| text[at + 1..].starts_with("//")).peekable();
     std::iter::from_fn(move || {
         let start = schemes.next()? + "://".len();
@@ -176,17 +176,17 @@ pub(super) fn behind_schemes(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether `text` begins with `prefix` (ASCII), ignoring case.
-pub(super) fn begins_with(text: &str, prefix: &str) -> bool {
+pub(super) fn starts_with_ignore_case(text: &str, prefix: &str) -> bool {
     text.as_bytes().get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
 }
 
 /// Whether `text` ends with `suffix` (ASCII), ignoring case.
-pub(super) fn ends_with(text: &str, suffix: &str) -> bool {
+pub(super) fn ends_with_ignore_case(text: &str, suffix: &str) -> bool {
     let text = text.as_bytes();
     text.len().checked_sub(suffix.len()).is_some_and(|at| text[at..].eq_ignore_ascii_case(suffix.as_bytes()))
 }
 
 /// Whether `text` contains `word` (ASCII), ignoring case.
-pub(super) fn contains(text: &str, word: &str) -> bool {
+pub(super) fn contains_ignore_case(text: &str, word: &str) -> bool {
     text.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
 }

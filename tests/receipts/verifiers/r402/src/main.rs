@@ -1,7 +1,7 @@
 //! x402's own receipts by the crate `r402-extensions`, which has the extension offer-receipt in Rust.
 //!
-//! `make FOLDER` makes receipts for the sandbox's agent, with keys that everybody has. `say FOLDER` prints what its helpers
-//! say of the receipts there, beside what clresolve has said: rows of a table.
+//! `make FOLDER` makes receipts for the sandbox's agent, with keys that everybody has. `say FOLDER` prints what its
+//! helpers say of the receipts there, beside what clresolve has said: rows of a table.
 
 use std::error::Error;
 use std::fs;

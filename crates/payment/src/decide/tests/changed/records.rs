@@ -6,14 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointRecordKey};
-use clresolve_jose::{PublicKey, SigningKey};
+use clresolve_jose::{Ed25519PublicKey, Ed25519SigningKey};
 use clresolve_verdict::evidence::links::RegistrationFile;
 use jiff::Timestamp;
 
 use super::super::{PAYEE, THIEF, URL, price};
-use crate::offer::{Offers, Resources};
-use crate::payee::{Claim, ClaimSource, Payees, RegistrationSource};
-use crate::route::Route;
+use crate::offer::{OfferResources, ParsedOffers};
+use crate::payee::{Erc8004WalletSource, NetworkPayees, PayeeClaim, PayeeClaimSource};
+use crate::route::AgentRoute;
 use crate::terms::Price;
 
 const THIEF_URL: &str = "https://thief.example/summarize/v1";
@@ -38,20 +38,25 @@ fn changed_texts(text: &str) -> impl Iterator<Item = String> + '_ {
 #[test]
 fn no_byte_of_an_address_turns_a_denial_into_an_allowance() {
     let stolen = Price { pay_to: THIEF, ..price() };
-    let read = RegistrationSource { agent: U256::from(22), block: 5, until: Timestamp::MAX };
+    let read = Erc8004WalletSource { agent: U256::from(22), block: 5, until: Timestamp::MAX };
     for bytes in changed(PAYEE.as_slice()) {
         let address = Address::from_slice(&bytes);
-        let by = |claim: ClaimSource| Claim::Is(address, claim);
-        let record = |coin| Payees { record: by(ClaimSource::Record(coin)), ..Payees::default() };
+        let by = |claim: PayeeClaimSource| PayeeClaim::Is(address, claim);
+        let record = |coin| NetworkPayees { record: by(PayeeClaimSource::Record(coin)), ..NetworkPayees::default() };
         let sources = [
-            record(CoinType::of_chain(84_532).expect("it has one")),
+            record(CoinType::for_chain(84_532).expect("it has one")),
             record(CoinType::EVM_DEFAULT),
-            Payees { registration: by(ClaimSource::Registration(Box::new(read.clone()))), ..Payees::default() },
-            Payees { configured: vec![address], ..Payees::default() },
+            NetworkPayees {
+                registration: by(PayeeClaimSource::Registration(Box::new(read.clone()))),
+                ..NetworkPayees::default()
+            },
+            NetworkPayees { configured: vec![address], ..NetworkPayees::default() },
         ];
         for payees in sources {
             assert!(
-                payees.prove(&stolen, &Offers::read(&[]), &Resources::default(), Timestamp::UNIX_EPOCH).is_err(),
+                payees
+                    .prove(&stolen, &ParsedOffers::read(&[]), &OfferResources::default(), Timestamp::UNIX_EPOCH)
+                    .is_err(),
                 "{payees:?}"
             );
         }
@@ -62,7 +67,7 @@ fn no_byte_of_an_address_turns_a_denial_into_an_allowance() {
 fn no_byte_of_an_endpoint_turns_a_denial_into_an_allowance() {
     for key in EndpointRecordKey::ROUTES {
         let endpoint = if key == EndpointRecordKey::Runtime { "https://api.sandbox.example" } else { URL };
-        let route = |endpoint: &str| Route::of_record(key, endpoint, "summarize", "v1");
+        let route = |endpoint: &str| AgentRoute::from_record(key, endpoint, "summarize", "v1");
         assert!(route(endpoint).expect("a route").objection(URL).is_none());
         for endpoint in changed_texts(endpoint) {
             assert!(route(&endpoint).is_none_or(|route| route.objection(THIEF_URL).is_some()), "{endpoint:?}");
@@ -74,11 +79,11 @@ fn no_byte_of_an_endpoint_turns_a_denial_into_an_allowance() {
 /// thief.
 #[test]
 fn no_byte_of_a_signers_record_turns_a_denial_into_an_allowance() {
-    let [own, thief] = [(), ()].map(|()| SigningKey::generate().expect("a key").public().clone());
+    let [own, thief] = [(), ()].map(|()| Ed25519SigningKey::generate().expect("a key").public_key().clone());
     let record = format!("ed25519:{}", STANDARD.encode(own.to_bytes()));
-    assert_eq!(PublicKey::from_record(&record).expect("a key").id(), own.id());
+    assert_eq!(Ed25519PublicKey::from_record(&record).expect("a key").id(), own.id());
     for text in changed_texts(&record) {
-        assert!(!PublicKey::from_record(&text).is_ok_and(|key| key.id() == thief.id()), "{text:?}");
+        assert!(!Ed25519PublicKey::from_record(&text).is_ok_and(|key| key.id() == thief.id()), "{text:?}");
     }
     let thief = EnsName::parse("thief.eth").expect("a name");
     for text in changed_texts("runtime.sandbox.eth") {
@@ -91,7 +96,7 @@ fn no_byte_of_a_signers_record_turns_a_denial_into_an_allowance() {
 fn no_byte_of_a_registration_turns_a_denial_into_an_allowance() {
     let name = EnsName::parse("summarizeagent.eth").expect("a name");
     let file = |name: &str| format!(r#"{{"name":"It sells.","services":[{{"name":"ENS","endpoint":"{name}"}}]}}"#);
-    let is_of = |bytes: &[u8]| RegistrationFile::parse(bytes).is_ok_and(|file| file.is_of(&name));
+    let is_of = |bytes: &[u8]| RegistrationFile::parse(bytes).is_ok_and(|file| file.names_agent(&name));
     assert!(is_of(file("summarizeagent.eth").as_bytes()));
     for bytes in changed(file("thief.eth").as_bytes()) {
         assert!(!is_of(&bytes), "{}", String::from_utf8_lossy(&bytes));

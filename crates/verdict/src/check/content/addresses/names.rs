@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::super::{ends_with, last_run};
+use super::super::{ends_with_ignore_case, last_run};
 use super::local::{is_local, v4_is_local};
 
 /// Suffixes of private names that are not words too, unlike `test`, `home`, `private` and so on.
@@ -38,7 +38,7 @@ const INSIDE: [&str; 12] = [
 /// Whether `host` is certainly a private name: it has such a suffix, is known to resolve inside, or embeds an address.
 pub(super) fn is_private_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
-    PRIVATE_SUFFIXES.iter().chain(&INSIDE).any(|suffix| is_below(host, suffix)) || embeds(host)
+    PRIVATE_SUFFIXES.iter().chain(&INSIDE).any(|suffix| is_below(host, suffix)) || embeds_private_address(host)
 }
 
 /// Whether a text may end in a private name: its last label equals that of a name in [`PRIVATE_SUFFIXES`].
@@ -51,17 +51,17 @@ pub(super) fn may_end_in_private_name(text: &str) -> bool {
 }
 
 /// Whether a public name, in lower case, resolves to a private address: it is a known one, or has the address in it.
-pub(super) fn lead_inside(name: &str) -> bool {
-    INSIDE.iter().any(|inside| is_below(name, inside)) || name.ends_with(".svc") || embeds(name)
+pub(super) fn resolves_to_private(name: &str) -> bool {
+    INSIDE.iter().any(|inside| is_below(name, inside)) || name.ends_with(".svc") || embeds_private_address(name)
 }
 
 fn is_below(name: &str, suffix: &str) -> bool {
-    ends_with(name, suffix) && matches!(name.as_bytes()[..name.len() - suffix.len()], [] | [.., b'.'])
+    ends_with_ignore_case(name, suffix) && matches!(name.as_bytes()[..name.len() - suffix.len()], [] | [.., b'.'])
 }
 
 /// Whether the labels of `name` contain a private address: as four labels, as one label (`ip-10-0-0-1`) or, below one
 /// of [`EMBEDDING`], anywhere in a label and in hexadecimal.
-fn embeds(name: &str) -> bool {
+fn embeds_private_address(name: &str) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let is_service = EMBEDDING.iter().any(|service| is_below(name, service));
     if digits < 4 && !is_service {
@@ -73,7 +73,7 @@ fn embeds(name: &str) -> bool {
         || labels.iter().any(|label| {
             let parts: Vec<&str> = label.strip_prefix("ip-").unwrap_or(label).split('-').collect();
             let is_whole = parts.len() == 4 && is_private(&parts);
-            let is_part = || parts.windows(4).any(is_private) || parts.iter().any(|part| is_hexadecimal(part));
+            let is_part = || parts.windows(4).any(is_private) || parts.iter().any(|part| is_hex_private_address(part));
             is_whole || is_service && (is_part() || label.contains("--") && is_local(&label.replace('-', ":")))
         })
 }
@@ -86,7 +86,7 @@ fn is_private(parts: &[&str]) -> bool {
 }
 
 /// Whether `text` is a private address as eight hexadecimal digits.
-fn is_hexadecimal(text: &str) -> bool {
+fn is_hex_private_address(text: &str) -> bool {
     text.len() == 8 && u32::from_str_radix(text, 16).is_ok_and(|bits| v4_is_local(Ipv4Addr::from_bits(bits)))
 }
 
@@ -118,7 +118,7 @@ mod tests {
             "metadata.goog",
             "vault.default.svc",
         ] {
-            assert!(lead_inside(name), "{name}");
+            assert!(resolves_to_private(name), "{name}");
         }
         for name in [
             "nip.io",
@@ -131,7 +131,7 @@ mod tests {
             "deadbeef.example",
             "ec2-3-4-5-6.compute-1.amazonaws.com",
         ] {
-            assert!(!lead_inside(name), "{name}");
+            assert!(!resolves_to_private(name), "{name}");
         }
     }
 }

@@ -5,21 +5,21 @@ use std::sync::LazyLock;
 use super::random::{has_digit, is_random, is_scrambled};
 
 /// A token format: its prefix, and the characters after it.
-pub(super) struct Issuer {
+pub(super) struct TokenFormat {
     pub(super) prefix: &'static str,
     /// Minimum number of characters after the prefix.
     pub(super) least: usize,
     /// Maximum number of characters after the prefix.
     most: usize,
-    pub(super) letters: Letters,
+    pub(super) letters: TokenAlphabet,
     pub(super) kind: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Letters {
+pub(super) enum TokenAlphabet {
     /// Letters, digits, `-`, `_` and `.`, with at least one digit.
     Digit,
-    /// Like [`Letters::Digit`], but in mixed case or hexadecimal, because the prefix could begin a word.
+    /// Like [`TokenAlphabet::Digit`], but in mixed case or hexadecimal, because the prefix could begin a word.
     Random,
     /// Upper-case letters and digits.
     Upper,
@@ -32,18 +32,18 @@ pub(super) enum Letters {
 }
 
 /// At least `least` characters after a prefix that begins no word.
-const fn any(prefix: &'static str, least: usize, kind: &'static str) -> Issuer {
-    Issuer { prefix, least, most: usize::MAX, letters: Letters::Digit, kind }
+const fn any_token(prefix: &'static str, least: usize, kind: &'static str) -> TokenFormat {
+    TokenFormat { prefix, least, most: usize::MAX, letters: TokenAlphabet::Digit, kind }
 }
 
 /// At least `least` random characters after a prefix that could begin a word.
-const fn random(prefix: &'static str, least: usize, kind: &'static str) -> Issuer {
-    Issuer { prefix, least, most: usize::MAX, letters: Letters::Random, kind }
+const fn random_token(prefix: &'static str, least: usize, kind: &'static str) -> TokenFormat {
+    TokenFormat { prefix, least, most: usize::MAX, letters: TokenAlphabet::Random, kind }
 }
 
 /// Exactly `length` characters of one kind.
-const fn exact(prefix: &'static str, length: usize, letters: Letters, kind: &'static str) -> Issuer {
-    Issuer { prefix, least: length, most: length, letters, kind }
+const fn exact_token(prefix: &'static str, length: usize, letters: TokenAlphabet, kind: &'static str) -> TokenFormat {
+    TokenFormat { prefix, least: length, most: length, letters, kind }
 }
 
 const PRIVATE_KEY: &str = "a private key";
@@ -58,175 +58,175 @@ const GRAFANA: &str = "a Grafana token";
 const SONAR: &str = "a SonarQube token";
 const HUGGING_FACE: &str = "a Hugging Face token";
 
-pub(super) const ISSUERS: [Issuer; 153] = [
+pub(super) const ISSUERS: [TokenFormat; 153] = [
     // Keys.
-    any("AGE-SECRET-KEY-1", 40, "an age secret key"),
-    any("AGE-PLUGIN-", 30, "an age secret key"),
-    any("nsec1", 50, "a Nostr secret key"),
-    any("xprv", 100, "an extended private key"),
-    any("yprv", 100, "an extended private key"),
-    any("zprv", 100, "an extended private key"),
-    any("tprv", 100, "an extended private key"),
-    exact("6P", 56, Letters::Random, "an encrypted private key"),
-    any("edsk", 50, PRIVATE_KEY),
-    any("suiprivkey1", 50, PRIVATE_KEY),
-    any("ed25519-priv-", 20, PRIVATE_KEY),
+    any_token("AGE-SECRET-KEY-1", 40, "an age secret key"),
+    any_token("AGE-PLUGIN-", 30, "an age secret key"),
+    any_token("nsec1", 50, "a Nostr secret key"),
+    any_token("xprv", 100, "an extended private key"),
+    any_token("yprv", 100, "an extended private key"),
+    any_token("zprv", 100, "an extended private key"),
+    any_token("tprv", 100, "an extended private key"),
+    exact_token("6P", 56, TokenAlphabet::Random, "an encrypted private key"),
+    any_token("edsk", 50, PRIVATE_KEY),
+    any_token("suiprivkey1", 50, PRIVATE_KEY),
+    any_token("ed25519-priv-", 20, PRIVATE_KEY),
     // The start of private keys in base64: PEM encoded again, OpenSSH's format, and DER.
-    any("LS0tLS1CRUdJTiBQUklWQVRFIEtFW", 1, PRIVATE_KEY),
-    any("LS0tLS1CRUdJTiBSU0EgUFJJVkFURS", 1, PRIVATE_KEY),
-    any("LS0tLS1CRUdJTiBFQyBQUklWQVRFI", 1, PRIVATE_KEY),
-    any("LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUg", 1, PRIVATE_KEY),
-    any("LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURS", 1, PRIVATE_KEY),
-    any("b3BlbnNzaC1rZXktdjEA", 1, PRIVATE_KEY),
-    any("MC4CAQAwBQYDK2VwBCIEI", 1, PRIVATE_KEY),
-    any("MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQ", 1, PRIVATE_KEY),
-    any("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 1, PRIVATE_KEY),
-    any("MIIEvAIBADANBgkqhkiG9w0BAQEFAASC", 1, PRIVATE_KEY),
-    any("MIIEowIBAAKCAQEA", 1, PRIVATE_KEY),
-    any("MIIEpAIBAAKCAQEA", 1, PRIVATE_KEY),
-    any("MHcCAQEEI", 40, PRIVATE_KEY),
+    any_token("LS0tLS1CRUdJTiBQUklWQVRFIEtFW", 1, PRIVATE_KEY),
+    any_token("LS0tLS1CRUdJTiBSU0EgUFJJVkFURS", 1, PRIVATE_KEY),
+    any_token("LS0tLS1CRUdJTiBFQyBQUklWQVRFI", 1, PRIVATE_KEY),
+    any_token("LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUg", 1, PRIVATE_KEY),
+    any_token("LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURS", 1, PRIVATE_KEY),
+    any_token("b3BlbnNzaC1rZXktdjEA", 1, PRIVATE_KEY),
+    any_token("MC4CAQAwBQYDK2VwBCIEI", 1, PRIVATE_KEY),
+    any_token("MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQ", 1, PRIVATE_KEY),
+    any_token("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 1, PRIVATE_KEY),
+    any_token("MIIEvAIBADANBgkqhkiG9w0BAQEFAASC", 1, PRIVATE_KEY),
+    any_token("MIIEowIBAAKCAQEA", 1, PRIVATE_KEY),
+    any_token("MIIEpAIBAAKCAQEA", 1, PRIVATE_KEY),
+    any_token("MHcCAQEEI", 40, PRIVATE_KEY),
     // Clouds.
-    exact("AKIA", 16, Letters::Upper, "an AWS access key"),
-    exact("ASIA", 16, Letters::Upper, "an AWS access key"),
-    exact("ABIA", 16, Letters::Upper, "an AWS access key"),
-    exact("ACCA", 16, Letters::Upper, "an AWS access key"),
-    any("AIza", 35, "a Google API key"),
-    any("ya29.", 20, "a Google access token"),
-    any("GOCSPX-", 20, "a Google client secret"),
-    random("LTAI", 17, "an Alibaba Cloud key"),
-    exact("AKID", 32, Letters::Digit, "a Tencent Cloud key"),
-    any("dop_v1_", 40, "a DigitalOcean token"),
-    any("doo_v1_", 40, "a DigitalOcean token"),
-    any("dor_v1_", 40, "a DigitalOcean token"),
-    any("HRKU-", 30, "a Heroku key"),
-    random("fo1_", 40, "a Fly.io token"),
-    random("fm2_", 40, "a Fly.io token"),
-    random("nfp_", 36, "a Netlify token"),
-    any("sbp_", 36, "a Supabase token"),
-    any("sb_secret_", 20, "a Supabase key"),
-    exact("dapi", 32, Letters::Hex, "a Databricks token"),
-    any("dp.pt.", 40, "a Doppler token"),
-    any("dp.st.", 40, "a Doppler token"),
-    any("hvs.", 24, VAULT),
-    any("hvb.", 24, VAULT),
-    any("hvr.", 24, VAULT),
-    random("pul-", 40, "a Pulumi token"),
-    any("pscale_tkn_", 32, "a PlanetScale token"),
-    any("pscale_pw_", 32, "a PlanetScale password"),
-    any("CFPAT-", 40, "a Contentful token"),
-    exact("v1.0-", 171, Letters::Hex, "a Cloudflare key"),
-    any("tskey-", 20, "a Tailscale key"),
-    random("flyv1_", 40, "a Fly.io token"),
-    random("scw_", 30, "a Scaleway key"),
+    exact_token("AKIA", 16, TokenAlphabet::Upper, "an AWS access key"),
+    exact_token("ASIA", 16, TokenAlphabet::Upper, "an AWS access key"),
+    exact_token("ABIA", 16, TokenAlphabet::Upper, "an AWS access key"),
+    exact_token("ACCA", 16, TokenAlphabet::Upper, "an AWS access key"),
+    any_token("AIza", 35, "a Google API key"),
+    any_token("ya29.", 20, "a Google access token"),
+    any_token("GOCSPX-", 20, "a Google client secret"),
+    random_token("LTAI", 17, "an Alibaba Cloud key"),
+    exact_token("AKID", 32, TokenAlphabet::Digit, "a Tencent Cloud key"),
+    any_token("dop_v1_", 40, "a DigitalOcean token"),
+    any_token("doo_v1_", 40, "a DigitalOcean token"),
+    any_token("dor_v1_", 40, "a DigitalOcean token"),
+    any_token("HRKU-", 30, "a Heroku key"),
+    random_token("fo1_", 40, "a Fly.io token"),
+    random_token("fm2_", 40, "a Fly.io token"),
+    random_token("nfp_", 36, "a Netlify token"),
+    any_token("sbp_", 36, "a Supabase token"),
+    any_token("sb_secret_", 20, "a Supabase key"),
+    exact_token("dapi", 32, TokenAlphabet::Hex, "a Databricks token"),
+    any_token("dp.pt.", 40, "a Doppler token"),
+    any_token("dp.st.", 40, "a Doppler token"),
+    any_token("hvs.", 24, VAULT),
+    any_token("hvb.", 24, VAULT),
+    any_token("hvr.", 24, VAULT),
+    random_token("pul-", 40, "a Pulumi token"),
+    any_token("pscale_tkn_", 32, "a PlanetScale token"),
+    any_token("pscale_pw_", 32, "a PlanetScale password"),
+    any_token("CFPAT-", 40, "a Contentful token"),
+    exact_token("v1.0-", 171, TokenAlphabet::Hex, "a Cloudflare key"),
+    any_token("tskey-", 20, "a Tailscale key"),
+    random_token("flyv1_", 40, "a Fly.io token"),
+    random_token("scw_", 30, "a Scaleway key"),
     // Code hosts and registries of packages.
-    any("github_pat_", 22, GITHUB),
-    any("gho_", 30, GITHUB),
-    any("ghp_", 30, GITHUB),
-    any("ghr_", 30, GITHUB),
-    any("ghs_", 30, GITHUB),
-    any("ghu_", 30, GITHUB),
-    any("glpat-", 20, GITLAB),
-    any("gldt-", 20, GITLAB),
-    any("glrt-", 20, GITLAB),
-    any("glptt-", 20, GITLAB),
-    any("gloas-", 20, GITLAB),
-    any("glcbt-", 20, GITLAB),
-    any("glsoat-", 20, GITLAB),
-    any("glagent-", 20, GITLAB),
-    any("glffct-", 20, GITLAB),
-    any("glft-", 20, GITLAB),
-    any("glimt-", 20, GITLAB),
-    any("ATBB", 28, "a Bitbucket password"),
-    any("ATATT3", 60, "an Atlassian token"),
-    random("npm_", 30, "an npm token"),
-    any("pypi-", 50, "a PyPI token"),
-    any("rubygems_", 40, "a RubyGems key"),
-    any("dckr_pat_", 24, "a Docker token"),
-    any("dckr_oat_", 24, "a Docker token"),
-    exact("oy2", 43, Letters::Digit, "a NuGet key"),
-    exact("cio", 32, Letters::Random, "a crates.io token"),
-    any("CLOJARS_", 40, "a Clojars token"),
-    any("AKCp", 60, "an Artifactory key"),
-    any("bkua_", 30, "a Buildkite token"),
-    any("CCIPAT_", 30, "a CircleCI token"),
-    any("CCIPRJ_", 30, "a CircleCI token"),
-    any("sqp_", 36, SONAR),
-    any("squ_", 36, SONAR),
-    any("sqa_", 36, SONAR),
-    any("PMAK-", 40, "a Postman key"),
-    any("lin_api_", 30, "a Linear key"),
-    any("figd_", 30, "a Figma token"),
-    random("ntn_", 40, "a Notion token"),
+    any_token("github_pat_", 22, GITHUB),
+    any_token("gho_", 30, GITHUB),
+    any_token("ghp_", 30, GITHUB),
+    any_token("ghr_", 30, GITHUB),
+    any_token("ghs_", 30, GITHUB),
+    any_token("ghu_", 30, GITHUB),
+    any_token("glpat-", 20, GITLAB),
+    any_token("gldt-", 20, GITLAB),
+    any_token("glrt-", 20, GITLAB),
+    any_token("glptt-", 20, GITLAB),
+    any_token("gloas-", 20, GITLAB),
+    any_token("glcbt-", 20, GITLAB),
+    any_token("glsoat-", 20, GITLAB),
+    any_token("glagent-", 20, GITLAB),
+    any_token("glffct-", 20, GITLAB),
+    any_token("glft-", 20, GITLAB),
+    any_token("glimt-", 20, GITLAB),
+    any_token("ATBB", 28, "a Bitbucket password"),
+    any_token("ATATT3", 60, "an Atlassian token"),
+    random_token("npm_", 30, "an npm token"),
+    any_token("pypi-", 50, "a PyPI token"),
+    any_token("rubygems_", 40, "a RubyGems key"),
+    any_token("dckr_pat_", 24, "a Docker token"),
+    any_token("dckr_oat_", 24, "a Docker token"),
+    exact_token("oy2", 43, TokenAlphabet::Digit, "a NuGet key"),
+    exact_token("cio", 32, TokenAlphabet::Random, "a crates.io token"),
+    any_token("CLOJARS_", 40, "a Clojars token"),
+    any_token("AKCp", 60, "an Artifactory key"),
+    any_token("bkua_", 30, "a Buildkite token"),
+    any_token("CCIPAT_", 30, "a CircleCI token"),
+    any_token("CCIPRJ_", 30, "a CircleCI token"),
+    any_token("sqp_", 36, SONAR),
+    any_token("squ_", 36, SONAR),
+    any_token("sqa_", 36, SONAR),
+    any_token("PMAK-", 40, "a Postman key"),
+    any_token("lin_api_", 30, "a Linear key"),
+    any_token("figd_", 30, "a Figma token"),
+    random_token("ntn_", 40, "a Notion token"),
     // Chat services and mail.
-    any("xapp-", 20, SLACK),
-    any("xoxa-", 10, SLACK),
-    any("xoxb-", 10, SLACK),
-    any("xoxc-", 10, SLACK),
-    any("xoxd-", 10, SLACK),
-    any("xoxe-", 10, SLACK),
-    any("xoxe.", 10, SLACK),
-    any("xoxp-", 10, SLACK),
-    any("xoxr-", 10, SLACK),
-    any("xoxs-", 10, SLACK),
-    any("xwfp-", 10, SLACK),
-    random("SG.", 40, "a SendGrid key"),
-    exact("key-", 32, Letters::Small, "a Mailgun key"),
-    exact("SK", 32, Letters::Hex, "a Twilio key"),
-    any("xkeysib-", 60, "a Brevo key"),
-    exact("pat-na1-", 36, Letters::Hex, "a HubSpot token"),
-    exact("pat-eu1-", 36, Letters::Hex, "a HubSpot token"),
-    any("EAAC", 60, "a Facebook access token"),
-    any("EAAG", 60, "a Facebook access token"),
+    any_token("xapp-", 20, SLACK),
+    any_token("xoxa-", 10, SLACK),
+    any_token("xoxb-", 10, SLACK),
+    any_token("xoxc-", 10, SLACK),
+    any_token("xoxd-", 10, SLACK),
+    any_token("xoxe-", 10, SLACK),
+    any_token("xoxe.", 10, SLACK),
+    any_token("xoxp-", 10, SLACK),
+    any_token("xoxr-", 10, SLACK),
+    any_token("xoxs-", 10, SLACK),
+    any_token("xwfp-", 10, SLACK),
+    random_token("SG.", 40, "a SendGrid key"),
+    exact_token("key-", 32, TokenAlphabet::Small, "a Mailgun key"),
+    exact_token("SK", 32, TokenAlphabet::Hex, "a Twilio key"),
+    any_token("xkeysib-", 60, "a Brevo key"),
+    exact_token("pat-na1-", 36, TokenAlphabet::Hex, "a HubSpot token"),
+    exact_token("pat-eu1-", 36, TokenAlphabet::Hex, "a HubSpot token"),
+    any_token("EAAC", 60, "a Facebook access token"),
+    any_token("EAAG", 60, "a Facebook access token"),
     // Payment.
-    any("rk_live_", 16, STRIPE),
-    any("rk_test_", 16, STRIPE),
-    any("sk_live_", 16, STRIPE),
-    any("sk_test_", 16, STRIPE),
-    random("whsec_", 16, "a webhook secret"),
-    any("sq0csp-", 40, "a Square secret"),
-    any("sq0atp-", 20, "a Square token"),
-    any("EAAA", 60, "a Square token"),
-    any("shpat_", 30, SHOPIFY),
-    any("shpca_", 30, SHOPIFY),
-    any("shppa_", 30, SHOPIFY),
-    any("shpss_", 30, SHOPIFY),
-    exact("access-production-", 36, Letters::Hex, "a Plaid token"),
-    exact("access-sandbox-", 36, Letters::Hex, "a Plaid token"),
-    exact("live_", 30, Letters::Random, "a Mollie key"),
-    any("FLWSECK-", 32, "a Flutterwave key"),
-    any("FLWSECK_TEST-", 12, "a Flutterwave key"),
+    any_token("rk_live_", 16, STRIPE),
+    any_token("rk_test_", 16, STRIPE),
+    any_token("sk_live_", 16, STRIPE),
+    any_token("sk_test_", 16, STRIPE),
+    random_token("whsec_", 16, "a webhook secret"),
+    any_token("sq0csp-", 40, "a Square secret"),
+    any_token("sq0atp-", 20, "a Square token"),
+    any_token("EAAA", 60, "a Square token"),
+    any_token("shpat_", 30, SHOPIFY),
+    any_token("shpca_", 30, SHOPIFY),
+    any_token("shppa_", 30, SHOPIFY),
+    any_token("shpss_", 30, SHOPIFY),
+    exact_token("access-production-", 36, TokenAlphabet::Hex, "a Plaid token"),
+    exact_token("access-sandbox-", 36, TokenAlphabet::Hex, "a Plaid token"),
+    exact_token("live_", 30, TokenAlphabet::Random, "a Mollie key"),
+    any_token("FLWSECK-", 32, "a Flutterwave key"),
+    any_token("FLWSECK_TEST-", 12, "a Flutterwave key"),
     // Models.
-    random("sk-", 20, API_KEY),
-    exact("sk-or-v1-", 64, Letters::Hex, API_KEY),
-    random("gsk_", 40, "a Groq key"),
-    random("hf_", 30, HUGGING_FACE),
-    exact("hf_", 34, Letters::Scrambled, HUGGING_FACE),
-    exact("api_org_", 34, Letters::Scrambled, HUGGING_FACE),
-    random("xai-", 40, API_KEY),
-    random("pplx-", 40, API_KEY),
-    random("r8_", 37, "a Replicate token"),
-    any("nvapi-", 60, "an NVIDIA key"),
-    any("pcsk_", 40, "a Pinecone key"),
-    random("tvly-", 30, "a Tavily key"),
-    random("e2b_", 36, "an E2B key"),
-    any("lsv2_pt_", 40, "a LangSmith key"),
-    any("lsv2_sk_", 40, "a LangSmith key"),
+    random_token("sk-", 20, API_KEY),
+    exact_token("sk-or-v1-", 64, TokenAlphabet::Hex, API_KEY),
+    random_token("gsk_", 40, "a Groq key"),
+    random_token("hf_", 30, HUGGING_FACE),
+    exact_token("hf_", 34, TokenAlphabet::Scrambled, HUGGING_FACE),
+    exact_token("api_org_", 34, TokenAlphabet::Scrambled, HUGGING_FACE),
+    random_token("xai-", 40, API_KEY),
+    random_token("pplx-", 40, API_KEY),
+    random_token("r8_", 37, "a Replicate token"),
+    any_token("nvapi-", 60, "an NVIDIA key"),
+    any_token("pcsk_", 40, "a Pinecone key"),
+    random_token("tvly-", 30, "a Tavily key"),
+    random_token("e2b_", 36, "an E2B key"),
+    any_token("lsv2_pt_", 40, "a LangSmith key"),
+    any_token("lsv2_sk_", 40, "a LangSmith key"),
     // Monitoring.
-    any("NRAK-", 27, "a New Relic key"),
-    random("glsa_", 36, GRAFANA),
-    random("glc_", 40, GRAFANA),
-    any("sntrys_", 40, "a Sentry token"),
-    any("sntryu_", 40, "a Sentry token"),
-    any("dt0c01.", 60, "a Dynatrace token"),
-    any("dt0s16.", 60, "a Dynatrace token"),
-    random("phx_", 40, "a PostHog key"),
+    any_token("NRAK-", 27, "a New Relic key"),
+    random_token("glsa_", 36, GRAFANA),
+    random_token("glc_", 40, GRAFANA),
+    any_token("sntrys_", 40, "a Sentry token"),
+    any_token("sntryu_", 40, "a Sentry token"),
+    any_token("dt0c01.", 60, "a Dynatrace token"),
+    any_token("dt0s16.", 60, "a Dynatrace token"),
+    random_token("phx_", 40, "a PostHog key"),
 ];
 
 /// Length of the shortest issued token, in bytes.
 pub(super) const SHORTEST: usize = 15;
 
 /// The formats by the first byte of their prefixes, which are ASCII. Most tokens in a card match no first byte.
-static BY_FIRST_BYTE: LazyLock<[Vec<&Issuer>; 128]> = LazyLock::new(|| {
+static BY_FIRST_BYTE: LazyLock<[Vec<&TokenFormat>; 128]> = LazyLock::new(|| {
     let begins = |first: usize| ISSUERS.iter().filter(move |issuer| usize::from(issuer.prefix.as_bytes()[0]) == first);
     std::array::from_fn(|first| begins(first).collect())
 });
@@ -235,24 +235,25 @@ pub(super) fn kind(token: &str) -> Option<&'static str> {
     let first = usize::from(*token.as_bytes().first()?);
     let mut known = BY_FIRST_BYTE.get(first)?.iter().copied();
     // Every prefix has a second byte. Comparing it first rules out most prefixes.
-    let may_fit = |issuer: &&Issuer| token.as_bytes().get(1) == issuer.prefix.as_bytes().get(1);
-    let fits = |issuer: &&Issuer| token.strip_prefix(issuer.prefix).is_some_and(|rest| issuer.has_form(token, rest));
+    let may_fit = |issuer: &&TokenFormat| token.as_bytes().get(1) == issuer.prefix.as_bytes().get(1);
+    let fits =
+        |issuer: &&TokenFormat| token.strip_prefix(issuer.prefix).is_some_and(|rest| issuer.has_form(token, rest));
     known.find(|issuer| may_fit(issuer) && fits(issuer)).map(|issuer| issuer.kind)
 }
 
-impl Issuer {
+impl TokenFormat {
     fn has_form(&self, token: &str, rest: &str) -> bool {
         (self.least..=self.most).contains(&rest.len())
             && match self.letters {
-                Letters::Digit => has_digit(token),
-                Letters::Random => is_random(rest),
-                Letters::Upper => rest.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit()),
-                Letters::Hex => rest.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') && has_digit(rest),
-                Letters::Small => {
+                TokenAlphabet::Digit => has_digit(token),
+                TokenAlphabet::Random => is_random(rest),
+                TokenAlphabet::Upper => rest.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit()),
+                TokenAlphabet::Hex => rest.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') && has_digit(rest),
+                TokenAlphabet::Small => {
                     let digits = rest.bytes().filter(u8::is_ascii_digit).count();
                     digits * 8 >= rest.len() && rest.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
                 }
-                Letters::Scrambled => is_scrambled(rest),
+                TokenAlphabet::Scrambled => is_scrambled(rest),
             }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use clresolve_core::digest::Digest;
 
-use super::Separators;
+use super::TokenSeparators;
 
 /// The word list in order: `bip-0039/english.txt` of <https://github.com/bitcoin/bips>.
 static LIST: LazyLock<Vec<&'static str>> = LazyLock::new(|| include_str!("english.txt").lines().collect());
@@ -38,48 +38,48 @@ pub(super) const MIN_BYTES: usize = 47;
 const MAX_CHECKSUMS: usize = 256;
 
 /// The search for phrases with a valid checksum in one card.
-pub(in crate::check::content) struct PhraseSearch {
+pub(in crate::check::content) struct SeedPhraseSearch {
     checksums_left: usize,
 }
 
-impl PhraseSearch {
+impl SeedPhraseSearch {
     pub(in crate::check::content) const fn new() -> Self {
         Self { checksums_left: MAX_CHECKSUMS }
     }
 
     /// Whether a run of words in `text` is a phrase, whatever separates its words.
     pub(super) fn is_in_text(&mut self, text: &str) -> bool {
-        if text.len() < MIN_BYTES || self.checksums_left == 0 || !has_row(text) {
+        if text.len() < MIN_BYTES || self.checksums_left == 0 || !may_have_phrase(text) {
             return false;
         }
         let mut row = Vec::new();
         let mut length = 0;
-        for word in Separators::ALL_BUT_LETTERS.split(text) {
-            if let Some(place) = place(word) {
+        for word in TokenSeparators::ALL_BUT_LETTERS.split(text) {
+            if let Some(place) = word_index(word) {
                 length += 1;
                 if length <= MAX_ROW {
                     row.push(place);
                 }
                 continue;
             }
-            if length <= MAX_ROW && self.is_in_row(&row) {
+            if length <= MAX_ROW && self.row_has_phrase(&row) {
                 return true;
             }
             row.clear();
             length = 0;
         }
-        length <= MAX_ROW && self.is_in_row(&row)
+        length <= MAX_ROW && self.row_has_phrase(&row)
     }
 
     pub(super) fn is_phrase<'w>(&mut self, words: impl ExactSizeIterator<Item = &'w str>) -> bool {
         if !COUNTS.contains(&words.len()) {
             return false;
         }
-        words.map(place).collect::<Option<Vec<_>>>().is_some_and(|places| self.has_checksum(&places))
+        words.map(word_index).collect::<Option<Vec<_>>>().is_some_and(|places| self.has_checksum(&places))
     }
 
     /// Whether `row` contains the longest phrase that fits into it.
-    fn is_in_row(&mut self, row: &[u16]) -> bool {
+    fn row_has_phrase(&mut self, row: &[u16]) -> bool {
         let count = COUNTS.iter().rfind(|count| **count <= row.len());
         count.is_some_and(|count| row.windows(*count).any(|places| self.has_checksum(places)))
     }
@@ -92,7 +92,7 @@ impl PhraseSearch {
 }
 
 /// A cheap test before the words are looked up: whether enough words in a row have a length in [`LENGTHS`].
-fn has_row(text: &str) -> bool {
+fn may_have_phrase(text: &str) -> bool {
     let (mut length, mut letters) = (0, 0);
     text.bytes().chain([b'.']).any(|byte| {
         if byte.is_ascii_alphabetic() {
@@ -116,27 +116,27 @@ fn has_checksum(places: &[u16]) -> bool {
     }
     let checksum_bits = places.len() / 3;
     let (entropy, checksum) = bytes.split_at(places.len() * 4 / 3);
-    (Digest::of(entropy).as_bytes()[0] ^ checksum[0]) >> (8 - checksum_bits) == 0
+    (Digest::compute(entropy).as_bytes()[0] ^ checksum[0]) >> (8 - checksum_bits) == 0
 }
 
 /// Whether the words could be a phrase that a name announces: the right number of words, all listed. The checksum is
 /// ignored.
-pub(super) fn is_promised<'w>(words: impl Iterator<Item = &'w str>) -> bool {
+pub(super) fn may_be_announced_phrase<'w>(words: impl Iterator<Item = &'w str>) -> bool {
     let words: Vec<&str> = words.take(MAX_ROW).collect();
     COUNTS.contains(&words.len()) && words.iter().all(|word| is_listed(word))
 }
 
 /// Whether the listed words at the start of `text` could be a phrase that the preceding words announce.
-pub(super) fn is_promised_first(text: &str) -> bool {
-    is_promised(Separators::ALL_BUT_LETTERS.split(text).take_while(|word| is_listed(word)))
+pub(super) fn begins_announced_phrase(text: &str) -> bool {
+    may_be_announced_phrase(TokenSeparators::ALL_BUT_LETTERS.split(text).take_while(|word| is_listed(word)))
 }
 
 fn is_listed(word: &str) -> bool {
-    place(word).is_some()
+    word_index(word).is_some()
 }
 
 /// The word's index in the list.
-fn place(word: &str) -> Option<u16> {
+fn word_index(word: &str) -> Option<u16> {
     if !LENGTHS.contains(&word.len()) {
         return None;
     }
@@ -163,17 +163,17 @@ mod tests {
     ];
 
     fn is_in_text(text: &str) -> bool {
-        PhraseSearch::new().is_in_text(text)
+        SeedPhraseSearch::new().is_in_text(text)
     }
 
     fn is_phrase(text: &str) -> bool {
         let words: Vec<&str> = text.split(' ').collect();
-        PhraseSearch::new().is_phrase(words.into_iter())
+        SeedPhraseSearch::new().is_phrase(words.into_iter())
     }
 
     #[test]
     fn the_list_is_that_of_the_proposal() {
-        let list = Digest::of(include_bytes!("english.txt"));
+        let list = Digest::compute(include_bytes!("english.txt"));
         assert_eq!(list.hex(), "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda");
         assert!(LIST.len() == 1 << WORD_BITS && LIST.is_sorted());
         assert!(LIST.iter().all(|word| LENGTHS.contains(&word.len())));
@@ -192,7 +192,7 @@ mod tests {
             ] {
                 assert!(is_in_text(&text), "{text}");
             }
-            assert!(is_phrase(phrase) && is_promised(phrase.split(' ')));
+            assert!(is_phrase(phrase) && may_be_announced_phrase(phrase.split(' ')));
         }
     }
 
@@ -201,15 +201,15 @@ mod tests {
         let row = "abandon ability able about above absent absorb abstract absurd abuse access accident";
         let bad = row.replace("accident", "zoo");
         assert!(!is_in_text(&bad) && !is_phrase(&bad));
-        assert!(is_promised(bad.split(' ')) && is_promised_first(&format!("{bad}. So be it.")));
-        assert!(!is_promised_first(&bad.replace("absent", "papaya")));
+        assert!(may_be_announced_phrase(bad.split(' ')) && begins_announced_phrase(&format!("{bad}. So be it.")));
+        assert!(!begins_announced_phrase(&bad.replace("absent", "papaya")));
         let list = PHRASES.join(" ");
         assert!(!is_in_text(&list) && !is_phrase(&list), "a longer row is a list of words");
     }
 
     #[test]
     fn checksums_of_one_card_are_counted() {
-        let mut search = PhraseSearch::new();
+        let mut search = SeedPhraseSearch::new();
         let bad = ["act"; 12].join(" ");
         assert!((0..MAX_CHECKSUMS - 1).all(|_| !search.is_in_text(&bad)) && search.is_in_text(PHRASES[0]));
         assert!(

@@ -1,6 +1,6 @@
 //! Placeholders for secrets: bracketed names, masks, and words such as `your-api-key`.
 
-use super::super::begins_with;
+use super::super::starts_with_ignore_case;
 use super::random::is_random;
 
 /// Maximum number of a secret's characters that a mask leaves visible, as in `sk-…4735`.
@@ -31,12 +31,12 @@ const NOUNS: [&str; 12] =
 
 /// `<key>`, `${KEY}`, `****`, `YOUR_KEY_1`, `xxxxxxx1`.
 pub(super) fn is_placeholder(text: &str) -> bool {
-    is_framed(text) || is_masked(text) || is_worded(text)
+    is_framed(text) || is_masked(text) || has_placeholder_word(text)
 }
 
 /// A name in brackets (`{{key}}`, `sk_live_<key>`) or a variable (`$API_KEY_1`, `$(API_KEY_1)`, `%KEY%`).
 fn is_framed(text: &str) -> bool {
-    let frame = without_lead(text);
+    let frame = strip_issuer_prefix(text);
     let frame = frame.strip_prefix('$').unwrap_or(frame);
     let name = unframed(frame);
     let between = |open: &str, close: &str| text.strip_prefix(open)?.strip_suffix(close);
@@ -55,7 +55,7 @@ fn unframed(mut text: &str) -> &str {
 }
 
 /// Removes the prefix that identifies the issuer and is not part of the secret: `sk_live_`.
-fn without_lead(text: &str) -> &str {
+fn strip_issuer_prefix(text: &str) -> &str {
     let length = text.bytes().take_while(|b| b.is_ascii_alphabetic() || b"-_".contains(b)).count();
     let length = text[..length].rfind(['-', '_']).map_or(0, |at| at + 1);
     &text[length..]
@@ -95,17 +95,17 @@ fn is_masked(text: &str) -> bool {
     };
     let shows_little =
         |part: &str| part.bytes().filter(|b| b.is_ascii_alphanumeric() && !MASKS.contains(b)).count() <= MAX_SHOWN;
-    let rest = without_lead(text);
+    let rest = strip_issuer_prefix(text);
     let is_cut = rest.len() < text.len() && rest.starts_with("...");
     is_cut && shows_little(rest) || [text, rest].iter().any(|part| is_hidden(part) && shows_little(part))
 }
 
 /// Words, optionally numbered, one of which is a placeholder.
-fn is_worded(text: &str) -> bool {
+fn has_placeholder_word(text: &str) -> bool {
     let is_stem = |word: &str| {
-        STEMS.iter().filter(|stem| begins_with(word, stem)).any(|stem| {
+        STEMS.iter().filter(|stem| starts_with_ignore_case(word, stem)).any(|stem| {
             let rest = &word[stem.len()..];
-            rest.bytes().all(|b| b.is_ascii_digit()) || NOUNS.iter().any(|noun| begins_with(rest, noun))
+            rest.bytes().all(|b| b.is_ascii_digit()) || NOUNS.iter().any(|noun| starts_with_ignore_case(rest, noun))
         })
     };
     let is_word = |word: &str| {

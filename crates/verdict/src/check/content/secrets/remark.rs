@@ -1,6 +1,6 @@
 //! Values that are not secrets: remarks about a secret, and references to its location.
 
-use super::super::begins_with;
+use super::super::starts_with_ignore_case;
 use super::random::{has_digit, is_random};
 
 /// Words that begin a remark (`required`, `min-8-characters`, `optional8`, `see-docs-v2`), and password hashing
@@ -192,23 +192,23 @@ const MAX_DIGITS: usize = 3;
 /// A remark: lowercase words and small numbers after one of [`REMARKS`], or a compound with a word that states the
 /// secret's origin.
 pub(super) fn is_remark(text: &str) -> bool {
-    begins_remark(text) || is_way(text)
+    begins_remark(text) || describes_method(text)
 }
 
 fn begins_remark(text: &str) -> bool {
     let ends = |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '_');
-    let rest = REMARKS.iter().filter(|word| begins_with(text, word)).map(|word| &text[word.len()..]);
+    let rest = REMARKS.iter().filter(|word| starts_with_ignore_case(text, word)).map(|word| &text[word.len()..]);
     rest.filter(|rest| ends(rest)).any(|rest| rest.split(['-', '_']).all(is_plain))
 }
 
-fn is_way(text: &str) -> bool {
+fn describes_method(text: &str) -> bool {
     let words = || text.split(['-', '_']);
     let is_way = |word: &str| WAYS.iter().any(|way| word.eq_ignore_ascii_case(way));
-    (2..=MAX_WORDS).contains(&words().count()) && words().any(is_way) && words().all(is_cased)
+    (2..=MAX_WORDS).contains(&words().count()) && words().any(is_way) && words().all(is_single_case)
 }
 
 /// A word in one case, optionally capitalized.
-pub(super) fn is_cased(word: &str) -> bool {
+pub(super) fn is_single_case(word: &str) -> bool {
     let [first, rest @ ..] = word.as_bytes() else { return false };
     let all = |fits: fn(&u8) -> bool| rest.iter().all(fits);
     first.is_ascii_alphabetic() && all(u8::is_ascii_lowercase)
