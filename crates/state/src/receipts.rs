@@ -377,6 +377,6 @@ mod tests_without_tries {
             input: Bytes::new(),
             logs: Vec::new(),
         };
-        assert_eq!(proof.check(&execution), Err(ReceiptProofError::NotBuilt));
+        assert_eq!(proof.check(&execution), Err(ReceiptInclusionError::NotBuilt));
     }
 }

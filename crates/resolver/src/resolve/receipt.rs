@@ -155,6 +155,7 @@ impl Resolver {
         let bound = bound.filter(is_usable_schema);
         let now = self.now();
         let (resolver, resolution) = (self.clone(), resolution.clone());
+        let is_small = question.is_small();
         let judged = move || {
             let (verdict, agent) = (resolution.verdict(), resolver.agent(&resolution));
             let bought = question.purchase.purchase_facts();
@@ -183,7 +184,8 @@ impl Resolver {
             let mark = ReceiptReplayKey::from_judgement(&judgement, &known);
             (ReceiptVerificationDocument::from_judgement(judgement, &setting), mark)
         };
-        walker.pool.run(judged).await
+        // Waking an idle thread takes longer than judging a small receipt.
+        if is_small { judged() } else { walker.pool.run(judged).await }
     }
 
     /// The facts about the agent in the verdict and in the records that were read with it.
