@@ -12,7 +12,7 @@ mod halving;
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes};
@@ -24,7 +24,7 @@ use clresolve_state::contracts::NameFindings;
 use clresolve_state::{BatchedCallResults, call_together};
 use tokio::time::timeout;
 
-use self::collector::BatchCollector;
+use self::collector::{BatchCollector, lock};
 use self::halving::ask_by_halving;
 use crate::endpoint::RpcEndpoint;
 use crate::exchange::{ChainIdentity, EndpointAttestation, EndpointObservation};
@@ -177,10 +177,6 @@ fn remember_unbatchable<K: Eq + Hash>(apart: &Mutex<HashSet<K>>, isolated: impl 
         }
         apart.insert(query);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes duplicate queries, and returns the index of each query among those that remain: many names have the same

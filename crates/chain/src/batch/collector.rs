@@ -16,12 +16,10 @@ const MOST_NAMES: usize = 20;
 
 /// Waiting queries, grouped by what they must have in common.
 pub(super) struct BatchCollector<K, Q, A> {
-    waiting: Arc<SharedQueryGroups<K, Q, A>>,
+    waiting: Arc<Mutex<QueryGroups<K, Q, A>>>,
     /// How long the first query of a group waits for others.
     wait: Duration,
 }
-
-struct SharedQueryGroups<K, Q, A>(Mutex<QueryGroups<K, Q, A>>);
 
 struct QueryGroups<K, Q, A> {
     groups: HashMap<K, QueryGroup<Q, A>>,
@@ -43,7 +41,7 @@ where
     A: Send + 'static,
 {
     pub(super) fn new(wait: Duration) -> Self {
-        Self { waiting: Arc::new(SharedQueryGroups(Mutex::new(QueryGroups { groups: HashMap::new(), next: 0 }))), wait }
+        Self { waiting: Arc::new(Mutex::new(QueryGroups { groups: HashMap::new(), next: 0 })), wait }
     }
 
     /// Adds `question` to a group and returns its answer. `ask` answers the whole group, in order, once the group has
@@ -54,13 +52,13 @@ where
         F: Future<Output = Vec<A>> + Send + 'static,
     {
         let (sender, answer) = oneshot::channel();
-        match self.waiting.lock().add(&key, (question, sender)) {
+        match lock(&self.waiting).add(&key, (question, sender)) {
             GroupJoinOutcome::Full(members) => drop(tokio::spawn(answer_members(members, ask))),
             GroupJoinOutcome::First(number) => {
                 let (waiting, wait) = (Arc::clone(&self.waiting), self.wait);
                 tokio::spawn(async move {
                     sleep(wait).await;
-                    let group = waiting.lock().take(&key, number);
+                    let group = lock(&waiting).take(&key, number);
                     if let Some(members) = group {
                         answer_members(members, ask).await;
                     }
@@ -72,10 +70,8 @@ where
     }
 }
 
-impl<K, Q, A> SharedQueryGroups<K, Q, A> {
-    fn lock(&self) -> MutexGuard<'_, QueryGroups<K, Q, A>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 enum GroupJoinOutcome<M> {
