@@ -111,8 +111,6 @@ pub struct NamehashPreimages {
     pub unanswered: usize,
 }
 
-struct PreimageLookupError;
-
 impl NameFinder {
     /// A finder that asks every endpoint of `config`. Requests go through `http`, the client for the operator's URLs.
     pub fn new(config: &ChainReaderConfig, http: &Arc<dyn RpcHttpTransport>) -> Self {
@@ -150,25 +148,26 @@ impl NameFinder {
         let mut found = NamehashPreimages::default();
         while let Some((node, answer)) = asked.next().await {
             match answer {
-                Ok(Ok(Some(name))) => drop(found.names.insert(node, name)),
-                Ok(Ok(None)) => {}
-                Ok(Err(PreimageLookupError)) | Err(_) => found.unanswered += 1,
+                Ok(Some(Some(name))) => drop(found.names.insert(node, name)),
+                Ok(Some(None)) => {}
+                Ok(None) | Err(_) => found.unanswered += 1,
             }
         }
         found
     }
 
-    /// The name of a node, from the first endpoint that knows it. `None` if no endpoint knows it.
-    async fn fetch_spelling(&self, node: B256) -> Result<Option<EnsName>, PreimageLookupError> {
+    /// The name of a node, from the first endpoint that knows it. `Some(None)` if no endpoint knows it, `None` if none
+    /// answers.
+    async fn fetch_spelling(&self, node: B256) -> Option<Option<EnsName>> {
         let call = eth_call(self.contracts.name_wrapper, name_wrapper::spelling_call(node));
-        let mut answer = Err(PreimageLookupError);
+        let mut answer = None;
         for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.is_identified()) {
             let asked = endpoint.rpc.request::<_, Bytes>("eth_call", (call.clone(), BlockId::finalized())).await;
             let Ok(data) = asked else { continue };
             if let Some(name) = name_wrapper::decode_spelling(&data, node) {
-                return Ok(Some(name));
+                return Some(Some(name));
             }
-            answer = Ok(None);
+            answer = Some(None);
         }
         answer
     }
