@@ -10,7 +10,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::records::RecordKey;
 use clresolve_state::contracts::{NameFindings, UniversalResolverOutcome, decode_texts};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 
 use crate::endpoint::RpcEndpoint;
 use crate::exchange::computed::EndpointHint;
@@ -32,17 +32,15 @@ pub(crate) struct EndpointHintCollector {
     clock: TimeSource,
     /// The endpoints in the order in which they are asked.
     order: Vec<Arc<RpcEndpoint>>,
-    /// Each request runs as its own task, so that it continues while the answer is computed.
-    fan_out: RequestFanOut<JoinHandle<EndpointHintReply>>,
+    /// Each request runs as its own task, so that it continues while the answer is computed. It returns the index of
+    /// its endpoint with the hint.
+    fan_out: RequestFanOut<JoinHandle<(usize, Result<EndpointHint, EndpointFailure>)>>,
     touched: Option<AccessList>,
     /// Indices of the endpoints that returned a hint, each with its findings at the newest block.
     latest: Vec<(usize, Result<NameFindings, EndpointFailure>)>,
     /// Number of endpoints that returned a hint.
     received: usize,
 }
-
-/// The index of an endpoint, and its hint.
-type EndpointHintReply = (usize, Result<EndpointHint, EndpointFailure>);
 
 /// The findings at the newest block that count.
 pub(crate) struct NewestBlockFindings {
@@ -133,20 +131,12 @@ impl EndpointHintCollector {
                 (index, hint)
             })
         };
-        match fan_out.next_event(need, ask).await {
-            FanOutEvent::Answer(reply) => {
-                self.add(reply);
-                true
-            }
-            FanOutEvent::Stall | FanOutEvent::Stop => false,
-        }
-    }
-
-    fn add(&mut self, reply: Result<EndpointHintReply, JoinError>) {
+        let FanOutEvent::Answer(reply) = fan_out.next_event(need, ask).await else { return false };
         if let Ok((index, Ok(EndpointHint { touched, latest }))) = reply {
             self.received += 1;
             self.touched = self.touched.take().or(touched);
             self.latest.extend(latest.map(|latest| (index, latest)));
         }
+        true
     }
 }
