@@ -50,14 +50,11 @@ pub struct LightClient {
     background: Arc<tokio::sync::Mutex<BackgroundBeaconRequests>>,
 }
 
-/// The outcome of a synchronization, for all callers that wait for it.
-type SharedSyncFuture = Shared<BoxFuture<'static, Result<(), LightClientHeaderError>>>;
-
 /// A synchronization that all callers share and that no single caller owns. Dropping this ends it.
 struct SharedSyncTask {
     task: AbortHandle,
     began: Instant,
-    outcome: SharedSyncFuture,
+    outcome: Shared<BoxFuture<'static, Result<(), LightClientHeaderError>>>,
 }
 
 impl LightClient {
@@ -158,7 +155,7 @@ impl LightClient {
 
     /// The outcome of a synchronization: the one under way, or else a new one. One that failed is repeated after
     /// [`PAUSE`] at the earliest.
-    fn join_synchronization(&self) -> SharedSyncFuture {
+    fn join_synchronization(&self) -> Shared<BoxFuture<'static, Result<(), LightClientHeaderError>>> {
         let mut syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_shared = |last: &&SharedSyncTask| !last.task.is_finished() || last.has_failed_lately();
         if let Some(last) = syncing.as_ref().filter(is_shared) {
