@@ -206,21 +206,23 @@ impl DagWalk {
     }
 
     fn visit(&mut self, task: DagWalkTask, block: &Bytes) -> Result<(), DagWalkError> {
-        let at = VisitedNode(task.cid);
+        let cid = task.cid;
         match task.role {
-            DagVisitPurpose::Step if task.cid.is_raw() => self.begin_raw_file(&at, block),
-            DagVisitPurpose::Chunk { size, .. } if task.cid.is_raw() => self.read_raw_chunk(&at, block, size),
-            DagVisitPurpose::Shard { .. } if task.cid.is_raw() => Err(at.bad_unixfs("a shard links to a raw block")),
-            DagVisitPurpose::Step => at.decode(block, |node, unixfs| self.follow_segment(&at, block, node, unixfs)),
-            DagVisitPurpose::Shard { name, path, fanout } => at.decode(block, |node, unixfs| {
+            DagVisitPurpose::Step if cid.is_raw() => self.begin_raw_file(cid, block),
+            DagVisitPurpose::Chunk { size, .. } if cid.is_raw() => self.read_raw_chunk(cid, block, size),
+            DagVisitPurpose::Shard { .. } if cid.is_raw() => Err(bad_unixfs(cid, "a shard links to a raw block")),
+            DagVisitPurpose::Step => {
+                decode_node(cid, block, |node, unixfs| self.follow_segment(cid, block, node, unixfs))
+            }
+            DagVisitPurpose::Shard { name, path, fanout } => decode_node(cid, block, |node, unixfs| {
                 if unixfs.kind != UnixFsDataType::HamtShard || unixfs.fanout != Some(fanout) {
-                    return Err(at.bad_unixfs("a shard links to a node that is not a shard of the same fanout"));
+                    return Err(bad_unixfs(cid, "a shard links to a node that is not a shard of the same fanout"));
                 }
-                self.search_shard(&at, node, unixfs, name, path)
+                self.search_shard(cid, node, unixfs, name, path)
             }),
-            DagVisitPurpose::Chunk { size, depth } => at.decode(block, |node, unixfs| {
-                if unixfs.kind != UnixFsDataType::File || at.file_size(node, unixfs)? != size {
-                    return Err(at.bad_unixfs("a chunk is not a file of the size its parent states"));
+            DagVisitPurpose::Chunk { size, depth } => decode_node(cid, block, |node, unixfs| {
+                if unixfs.kind != UnixFsDataType::File || file_size(cid, node, unixfs)? != size {
+                    return Err(bad_unixfs(cid, "a chunk is not a file of the size its parent states"));
                 }
                 self.read_chunks(block, node, unixfs, depth)
             }),
@@ -229,7 +231,7 @@ impl DagWalk {
 
     fn follow_segment(
         &mut self,
-        at: &VisitedNode,
+        cid: ContentId,
         block: &Bytes,
         node: &DagPbNode,
         unixfs: &UnixFsData,
@@ -237,33 +239,33 @@ impl DagWalk {
         match unixfs.kind {
             UnixFsDataType::Other(code) => Err(DagWalkError::UnsupportedType(code)),
             UnixFsDataType::File => {
-                let size = at.file_size(node, unixfs)?;
-                self.begin_file(at.0, size)?;
+                let size = file_size(cid, node, unixfs)?;
+                self.begin_file(cid, size)?;
                 self.read_chunks(block, node, unixfs, 0)
             }
             UnixFsDataType::Directory => {
                 let name = self.segments.pop_front().ok_or(DagWalkError::IsADirectory)?;
-                let entry = find_entry(node, &name).map_err(|why| at.bad_unixfs(why))?;
+                let entry = find_entry(node, &name).map_err(|why| bad_unixfs(cid, why))?;
                 self.follow_link(entry.ok_or_else(|| not_found(&name))?.target, DagVisitPurpose::Step)
             }
             UnixFsDataType::HamtShard => {
                 let name = self.segments.pop_front().ok_or(DagWalkError::IsADirectory)?;
                 let path = HamtHashPath::from_name(&name);
-                self.search_shard(at, node, unixfs, name, path)
+                self.search_shard(cid, node, unixfs, name, path)
             }
         }
     }
 
     fn search_shard(
         &mut self,
-        at: &VisitedNode,
+        cid: ContentId,
         node: &DagPbNode,
         unixfs: &UnixFsData,
         name: String,
         mut path: HamtHashPath,
     ) -> Result<(), DagWalkError> {
-        let shard = HamtShard::from_node(node, unixfs).map_err(|error| at.shard_error(error))?;
-        match shard.find_bucket(&name, &mut path).map_err(|error| at.shard_error(error))? {
+        let shard = HamtShard::from_node(node, unixfs).map_err(|error| shard_error(cid, error))?;
+        match shard.find_bucket(&name, &mut path).map_err(|error| shard_error(cid, error))? {
             HamtBucket::Empty => Err(not_found(&name)),
             HamtBucket::Entry(link) => self.follow_link(link.target, DagVisitPurpose::Step),
             HamtBucket::Shard(link) => {
@@ -272,8 +274,8 @@ impl DagWalk {
         }
     }
 
-    fn begin_raw_file(&mut self, at: &VisitedNode, block: &Bytes) -> Result<(), DagWalkError> {
-        self.begin_file(at.0, block.len() as u64)?;
+    fn begin_raw_file(&mut self, cid: ContentId, block: &Bytes) -> Result<(), DagWalkError> {
+        self.begin_file(cid, block.len() as u64)?;
         self.pieces.push(block.clone());
         Ok(())
     }
@@ -292,9 +294,9 @@ impl DagWalk {
         Ok(())
     }
 
-    fn read_raw_chunk(&mut self, at: &VisitedNode, block: &Bytes, size: u64) -> Result<(), DagWalkError> {
+    fn read_raw_chunk(&mut self, cid: ContentId, block: &Bytes, size: u64) -> Result<(), DagWalkError> {
         if block.len() as u64 != size {
-            return Err(at.bad_unixfs("chunk size differs from the size its parent states"));
+            return Err(bad_unixfs(cid, "chunk size differs from the size its parent states"));
         }
         self.pieces.push(block.clone());
         Ok(())
@@ -321,34 +323,29 @@ impl DagWalk {
     }
 }
 
-/// The node that is being read, which errors name.
-struct VisitedNode(ContentId);
+fn decode_node<T>(
+    cid: ContentId,
+    block: &[u8],
+    then: impl FnOnce(&DagPbNode, &UnixFsData) -> Result<T, DagWalkError>,
+) -> Result<T, DagWalkError> {
+    let node = DagPbNode::decode(block).map_err(|why| DagWalkError::BadDagPb { cid: Box::new(cid), why })?;
+    let unixfs = UnixFsData::from_node(&node).map_err(|why| bad_unixfs(cid, why))?;
+    then(&node, &unixfs)
+}
 
-impl VisitedNode {
-    fn decode<T>(
-        &self,
-        block: &[u8],
-        then: impl FnOnce(&DagPbNode, &UnixFsData) -> Result<T, DagWalkError>,
-    ) -> Result<T, DagWalkError> {
-        let node = DagPbNode::decode(block).map_err(|why| DagWalkError::BadDagPb { cid: Box::new(self.0), why })?;
-        let unixfs = UnixFsData::from_node(&node).map_err(|why| self.bad_unixfs(why))?;
-        then(&node, &unixfs)
-    }
+fn file_size(cid: ContentId, node: &DagPbNode, unixfs: &UnixFsData) -> Result<u64, DagWalkError> {
+    unixfs.check_file(node).map_err(|why| bad_unixfs(cid, why))
+}
 
-    fn file_size(&self, node: &DagPbNode, unixfs: &UnixFsData) -> Result<u64, DagWalkError> {
-        unixfs.check_file(node).map_err(|why| self.bad_unixfs(why))
-    }
+fn bad_unixfs(cid: ContentId, why: &'static str) -> DagWalkError {
+    DagWalkError::BadUnixfs { cid: Box::new(cid), why }
+}
 
-    fn bad_unixfs(&self, why: &'static str) -> DagWalkError {
-        DagWalkError::BadUnixfs { cid: Box::new(self.0), why }
-    }
-
-    fn shard_error(&self, error: HamtShardError) -> DagWalkError {
-        match error {
-            HamtShardError::Bad(why) => self.bad_unixfs(why),
-            HamtShardError::Bound(bound) => DagWalkError::Limit(bound),
-            HamtShardError::UnknownHash(code) => DagWalkError::UnsupportedType(code),
-        }
+fn shard_error(cid: ContentId, error: HamtShardError) -> DagWalkError {
+    match error {
+        HamtShardError::Bad(why) => bad_unixfs(cid, why),
+        HamtShardError::Bound(bound) => DagWalkError::Limit(bound),
+        HamtShardError::UnknownHash(code) => DagWalkError::UnsupportedType(code),
     }
 }
 
