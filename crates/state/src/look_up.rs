@@ -22,17 +22,6 @@ pub struct CcipReadLookup {
     extra_data: Bytes,
 }
 
-/// A request to a gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CcipReadRequest {
-    /// The contract that makes the request.
-    pub sender: Address,
-    /// Templates of gateway URLs, in the order in which to try them.
-    pub urls: Vec<String>,
-    /// The data to send to the gateway.
-    pub data: Bytes,
-}
-
 /// Why a lookup is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CcipReadLookupError {
@@ -95,9 +84,7 @@ impl CcipReadRequest {
     pub fn batch_requests(&self) -> Result<Vec<Self>, CcipReadLookupError> {
         let parameters = parameters(&self.data, queryCall::SELECTOR)?;
         abi::check_parameters(parameters, BATCH)?;
-        let call = queryCall::abi_decode_validate(&self.data).map_err(|_| AbiError::BadValue)?;
-        let request = |BatchGatewayRequest { sender, urls, data }| Self { sender, urls, data };
-        Ok(call.requests.into_iter().map(request).collect())
+        Ok(queryCall::abi_decode_validate(&self.data).map_err(|_| AbiError::BadValue)?.requests)
     }
 }
 
@@ -130,13 +117,18 @@ const BATCH: &[AbiType] = &[AbiType::Array(
 )];
 
 sol! {
-    struct BatchGatewayRequest {
+    /// A request to a gateway.
+    #[derive(Debug, PartialEq, Eq)]
+    struct CcipReadRequest {
+        /// The contract that makes the request.
         address sender;
+        /// Templates of gateway URLs, in the order in which to try them.
         string[] urls;
+        /// The data to send to the gateway.
         bytes data;
     }
 
-    function query(BatchGatewayRequest[] requests) returns (bool[] failures, bytes[] responses);
+    function query(CcipReadRequest[] requests) returns (bool[] failures, bytes[] responses);
 }
 
 /// The data after the selector, which must be `selector`.
@@ -165,7 +157,7 @@ mod tests {
         }
     }
 
-    fn query(requests: Vec<BatchGatewayRequest>) -> Vec<u8> {
+    fn query(requests: Vec<CcipReadRequest>) -> Vec<u8> {
         queryCall { requests }.abi_encode()
     }
 
@@ -209,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_read_and_answered() {
-        let request = |data: u8| BatchGatewayRequest { sender: CALLED, urls: Vec::new(), data: vec![data].into() };
+        let request = |data: u8| CcipReadRequest { sender: CALLED, urls: Vec::new(), data: vec![data].into() };
         let batch = |data: Vec<u8>| {
             let urls = vec!["https://a.example/".to_owned(), BATCH_GATEWAY.to_owned()];
             CcipReadRequest { sender: CALLED, urls, data: data.into() }
