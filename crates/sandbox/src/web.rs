@@ -188,7 +188,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, hosts: Arc<dyn VirtualH
 
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is dropped on purpose")]
-struct DroppedConnectionError;
+pub(crate) struct DroppedConnectionError;
 
 async fn handle(
     hosts: &dyn VirtualHosts,

@@ -21,9 +21,10 @@ use tokio::task::{JoinHandle, JoinSet};
 
 pub use self::fault::RpcFault;
 
-use self::fault::{DroppedRpcError, TransportFaultEffect};
+use self::fault::TransportFaultEffect;
 use self::response::{json, plain};
 use super::SandboxChain;
+use crate::web::DroppedConnectionError;
 
 /// Maximum size of a request body in bytes: more than enough for a batch of resolutions.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
@@ -120,7 +121,10 @@ async fn converse(stream: TcpStream, serving: watch::Receiver<RpcServerState>, r
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(request: Request<Incoming>, serving: RpcServerState) -> Result<Response<Body>, DroppedRpcError> {
+async fn respond(
+    request: Request<Incoming>,
+    serving: RpcServerState,
+) -> Result<Response<Body>, DroppedConnectionError> {
     if request.method() != Method::POST {
         return Ok(plain(StatusCode::METHOD_NOT_ALLOWED));
     }

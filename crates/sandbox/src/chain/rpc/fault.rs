@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::response::{json as json_response, plain, with_type};
 use crate::keys::stranger;
+use crate::web::DroppedConnectionError;
 
 /// Number of body chunks under [`RpcFault::HugeBody`]: 64 MiB in total, far beyond any client's limit.
 const HUGE_CHUNKS: usize = 1024;
@@ -119,10 +120,6 @@ pub enum RpcFault {
     OtherCallees,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("the connection is dropped on purpose")]
-pub(super) struct DroppedRpcError;
-
 /// The effect of a fault on the HTTP response.
 pub(super) enum TransportFaultEffect {
     Sound,
@@ -131,7 +128,10 @@ pub(super) enum TransportFaultEffect {
 
 impl RpcFault {
     /// Applies the fault below JSON-RPC.
-    pub(super) async fn apply_to_transport(self, request: &[u8]) -> Result<TransportFaultEffect, DroppedRpcError> {
+    pub(super) async fn apply_to_transport(
+        self,
+        request: &[u8],
+    ) -> Result<TransportFaultEffect, DroppedConnectionError> {
         match self {
             Self::Status(code) => Ok(TransportFaultEffect::Spoiled(plain(
                 StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
@@ -144,7 +144,7 @@ impl RpcFault {
             Self::HugeBody => Ok(TransportFaultEffect::Spoiled(with_type(huge(), "application/json"))),
             Self::Stall => std::future::pending().await,
             Self::StalledBlockReceipts if asks_for(request, "eth_getBlockReceipts") => std::future::pending().await,
-            Self::DropConnection => Err(DroppedRpcError),
+            Self::DropConnection => Err(DroppedConnectionError),
             Self::None
             | Self::ErrorReply
             | Self::Garbage
