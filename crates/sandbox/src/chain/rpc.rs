@@ -22,6 +22,7 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use self::fault::RpcFault;
 
 use self::fault::TransportFaultEffect;
+use self::methods::RpcNode;
 use self::response::{json, plain};
 use super::SandboxChain;
 use crate::web::DroppedConnectionError;
@@ -37,7 +38,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// A running endpoint. Dropping it stops the server and closes its connections.
 pub struct RpcServer {
     address: SocketAddr,
-    serving: watch::Sender<RpcServerState>,
+    serving: watch::Sender<RpcNode>,
     requests: Arc<AtomicU64>,
     accepting: JoinHandle<()>,
 }
@@ -46,12 +47,6 @@ pub struct RpcServer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the sandbox cannot open a loopback port: {0}")]
 pub struct BindError(String);
-
-#[derive(Clone)]
-struct RpcServerState {
-    chain: Arc<SandboxChain>,
-    fault: RpcFault,
-}
 
 impl RpcServer {
     /// Serves `chain` on a free port of 127.0.0.1.
@@ -62,7 +57,7 @@ impl RpcServer {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(|error| BindError(error.to_string()))?;
         let address = listener.local_addr().map_err(|error| BindError(error.to_string()))?;
-        let (serving, watched) = watch::channel(RpcServerState { chain, fault: RpcFault::None });
+        let (serving, watched) = watch::channel(RpcNode { chain, fault: RpcFault::None });
         let requests = Arc::new(AtomicU64::new(0));
         let accepting = tokio::spawn(accept(listener, watched, Arc::clone(&requests)));
         Ok(Self { address, serving, requests, accepting })
@@ -96,7 +91,7 @@ impl Drop for RpcServer {
 }
 
 /// Accepts connections until aborted, which also closes them.
-async fn accept(listener: TcpListener, serving: watch::Receiver<RpcServerState>, requests: Arc<AtomicU64>) {
+async fn accept(listener: TcpListener, serving: watch::Receiver<RpcNode>, requests: Arc<AtomicU64>) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = listener.accept().await;
@@ -111,7 +106,7 @@ async fn accept(listener: TcpListener, serving: watch::Receiver<RpcServerState>,
     }
 }
 
-async fn converse(stream: TcpStream, serving: watch::Receiver<RpcServerState>, requests: Arc<AtomicU64>) {
+async fn converse(stream: TcpStream, serving: watch::Receiver<RpcNode>, requests: Arc<AtomicU64>) {
     let service = service_fn(|request| {
         requests.fetch_add(1, Ordering::Relaxed);
         let serving = serving.borrow().clone();
@@ -121,10 +116,7 @@ async fn converse(stream: TcpStream, serving: watch::Receiver<RpcServerState>, r
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(
-    request: Request<Incoming>,
-    serving: RpcServerState,
-) -> Result<Response<Body>, DroppedConnectionError> {
+async fn respond(request: Request<Incoming>, serving: RpcNode) -> Result<Response<Body>, DroppedConnectionError> {
     if request.method() != Method::POST {
         return Ok(plain(StatusCode::METHOD_NOT_ALLOWED));
     }
@@ -134,8 +126,7 @@ async fn respond(
     match serving.fault.apply_to_transport(&body).await? {
         TransportFaultEffect::Spoiled(response) => Ok(response),
         TransportFaultEffect::Sound => {
-            let answered =
-                tokio::task::spawn_blocking(move || methods::answer(&serving.chain, serving.fault, &body)).await;
+            let answered = tokio::task::spawn_blocking(move || serving.answer(&body)).await;
             Ok(answered.map_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR), json))
         }
     }

@@ -23,23 +23,11 @@ const MAX_BATCH: usize = 100;
 /// Maximum number of storage keys of one `eth_getProof`: go-ethereum's limit.
 const MAX_PROOF_KEYS: usize = 1024;
 
-/// The response to a request body: an object for an object, an array for an array.
-pub(super) fn answer(chain: &SandboxChain, fault: RpcFault, body: &[u8]) -> String {
-    let node = RpcNode { chain, fault };
-    let reply = match serde_json::from_slice(body) {
-        Ok(Value::Array(requests)) if requests.is_empty() || requests.len() > MAX_BATCH => {
-            failure(&Value::Null, &RpcError::new(-32600, "a batch has 1 to 100 requests"))
-        }
-        Ok(Value::Array(requests)) => requests.iter().map(|request| node.reply(request)).collect(),
-        Ok(request) => node.reply(&request),
-        Err(_) => failure(&Value::Null, &RpcError::new(-32700, "parse error")),
-    };
-    reply.to_string()
-}
-
-struct RpcNode<'a> {
-    chain: &'a SandboxChain,
-    fault: RpcFault,
+/// A chain that answers, and a fault.
+#[derive(Clone)]
+pub(super) struct RpcNode {
+    pub(super) chain: Arc<SandboxChain>,
+    pub(super) fault: RpcFault,
 }
 
 struct RpcError {
@@ -71,7 +59,20 @@ impl RpcError {
     }
 }
 
-impl RpcNode<'_> {
+impl RpcNode {
+    /// The response to a request body: an object for an object, an array for an array.
+    pub(super) fn answer(&self, body: &[u8]) -> String {
+        let reply = match serde_json::from_slice(body) {
+            Ok(Value::Array(requests)) if requests.is_empty() || requests.len() > MAX_BATCH => {
+                failure(&Value::Null, &RpcError::new(-32600, "a batch has 1 to 100 requests"))
+            }
+            Ok(Value::Array(requests)) => requests.iter().map(|request| self.reply(request)).collect(),
+            Ok(request) => self.reply(&request),
+            Err(_) => failure(&Value::Null, &RpcError::new(-32700, "parse error")),
+        };
+        reply.to_string()
+    }
+
     fn reply(&self, request: &Value) -> Value {
         let id = request.get("id").unwrap_or(&Value::Null);
         let Some(method) = request.get("method").and_then(Value::as_str) else {
