@@ -174,34 +174,34 @@ impl SystemNeutralCard {
     /// Writes the card for another system. Also returns the locations in the old card that it carries over.
     fn write_card(&self, to: CardSystem) -> (Value, BTreeSet<String>) {
         let mapping = to.output_mapping();
-        let mut card = ConvertedCardPart::from_values(Value::Object(Map::new()), &self.fields, mapping.fields);
+        let mut card = ConvertedValue::from_values(Value::Object(Map::new()), &self.fields, mapping.fields);
         let mut skills = Vec::new();
-        for skill in self.skills.iter().map(|skill| ConvertedCardPart::from_values(Value::Null, skill, mapping.skill)) {
-            card.carried.extend(skill.carried);
-            skills.extend(Some(skill.document).filter(|new| !new.is_null()));
+        for skill in self.skills.iter().map(|skill| ConvertedValue::from_values(Value::Null, skill, mapping.skill)) {
+            card.carries.extend(skill.carries);
+            skills.extend(Some(skill.value).filter(|new| !new.is_null()));
         }
         if !skills.is_empty() || self.no_skills.is_some() {
-            set_at_pointer(&mut card.document, mapping.skills, skills.into());
+            set_at_pointer(&mut card.value, mapping.skills, skills.into());
         }
-        card.carried.extend(self.no_skills.map(str::to_owned));
-        (card.document, card.carried)
+        card.carries.extend(self.no_skills.map(str::to_owned));
+        (card.value, card.carries.into_iter().collect())
     }
 }
 
-/// A part of the new card, with the locations in the old one that it carries over.
-struct ConvertedCardPart {
-    document: Value,
-    carried: BTreeSet<String>,
+/// A value of the new card, with the locations in the old one that it carries over.
+struct ConvertedValue {
+    value: Value,
+    carries: Vec<String>,
 }
 
-impl ConvertedCardPart {
+impl ConvertedValue {
     /// Writes the values into an empty document.
     fn from_values<F: Ord>(
         empty: Value,
         values: &BTreeMap<F, SystemNeutralValue>,
         places: &[(F, &'static str, FieldRepresentation)],
     ) -> Self {
-        let mut written: Vec<(&str, ConvertedValue)> = Vec::new();
+        let mut written: Vec<(&str, Self)> = Vec::new();
         let mut following = Vec::new();
         for (field, at, form) in places {
             let Some(new) = values.get(field).and_then(|value| write_value(value, *form)) else { continue };
@@ -217,23 +217,17 @@ impl ConvertedCardPart {
                 None => written.push((at, new)),
             }
         }
-        let mut sheet = Self { document: empty, carried: BTreeSet::new() };
+        let mut sheet = Self { value: empty, carries: Vec::new() };
         for (at, new) in written {
-            set_at_pointer(&mut sheet.document, at, new.value);
-            sheet.carried.extend(new.carries);
+            set_at_pointer(&mut sheet.value, at, new.value);
+            sheet.carries.extend(new.carries);
         }
         for (at, new) in following {
-            append_interfaces(&mut sheet.document, at, new.value);
-            sheet.carried.extend(new.carries);
+            append_interfaces(&mut sheet.value, at, new.value);
+            sheet.carries.extend(new.carries);
         }
         sheet
     }
-}
-
-/// A value of the new card, with the locations in the old one that it carries over.
-struct ConvertedValue {
-    value: Value,
-    carries: Vec<String>,
 }
 
 /// Reads a value in system-independent terms. `None` if it has another type, or is a word that only its system has.
