@@ -279,7 +279,7 @@ impl<'n> YamlField<'n> {
         match json(self.node) {
             Ok(Value::Object(members)) => Ok(members),
             Ok(_) => Err(self.wrong_type_error("a mapping")),
-            Err(AmbiguousNumberError { line }) => Err(CardGenerationError::Invalid {
+            Err(line) => Err(CardGenerationError::Invalid {
                 place: ResourcePosition::new(self.file, line),
                 detail: format!(
                     "{}: a whole number has a zero before it, or is beyond {MAX_WHOLE}, so that readers take it for different \
@@ -318,27 +318,19 @@ impl YamlContent {
     }
 }
 
-/// A number on this line that parsers interpret differently.
-#[derive(Debug, PartialEq, Eq)]
-struct AmbiguousNumberError {
-    line: u64,
-}
-
-/// The parser limits the depth of a tree, which bounds this recursion.
-fn json(node: &YamlNode) -> Result<Value, AmbiguousNumberError> {
+/// The node as JSON, or the line of a number that parsers interpret differently. The parser limits the depth of a tree,
+/// which bounds this recursion.
+fn json(node: &YamlNode) -> Result<Value, u64> {
     Ok(match &node.content {
         YamlContent::Null => Value::Null,
         YamlContent::Bool(flag) => Value::Bool(*flag),
         YamlContent::Number(number) => Value::Number(number.clone()),
-        YamlContent::DoubtfulNumber => return Err(AmbiguousNumberError { line: node.line }),
+        YamlContent::DoubtfulNumber => return Err(node.line),
         YamlContent::Text(text) => Value::String(text.clone()),
         YamlContent::List(items) => items.iter().map(json).collect::<Result<_, _>>()?,
-        YamlContent::Map(members) => Value::Object(
-            members
-                .iter()
-                .map(|(key, node)| Ok((key.clone(), json(node)?)))
-                .collect::<Result<_, AmbiguousNumberError>>()?,
-        ),
+        YamlContent::Map(members) => {
+            Value::Object(members.iter().map(|(key, node)| Ok((key.clone(), json(node)?))).collect::<Result<_, u64>>()?)
+        }
     })
 }
 
@@ -385,12 +377,12 @@ mod tests {
             ["010", "-010", "00", "9007199254740992", "-9007199254740992", "18446744073709551616", "[1, {b: 010}]"]
         {
             let nodes = documents("f", &format!("{head}a: {text}\n")).expect("YAML");
-            assert_eq!(json(&nodes[1]), Err(AmbiguousNumberError { line: 5 }), "{text}");
+            assert_eq!(json(&nodes[1]), Err(5), "{text}");
         }
         let nodes = documents("f", "a: &a 010\nb:\n  - *a\nc: &c 10.0\nd: *c\n").expect("YAML");
         let document = YamlField::document("f", &nodes[0]);
         let of = |name| json(document.require_member(name).expect("there").node);
-        assert_eq!(of("b"), Err(AmbiguousNumberError { line: 3 }), "where it is named");
+        assert_eq!(of("b"), Err(3), "where it is named");
         assert_eq!(of("d"), Ok(serde_json::json!(10.0)));
     }
 
