@@ -21,7 +21,6 @@ use tokio::task::{JoinHandle, JoinSet};
 
 pub use self::fault::RpcFault;
 
-use self::fault::TransportFaultEffect;
 use self::methods::RpcNode;
 use self::response::{json, plain};
 use super::SandboxChain;
@@ -123,11 +122,9 @@ async fn respond(request: Request<Incoming>, serving: RpcNode) -> Result<Respons
     let Ok(body) = to_bytes(Body::new(request.into_body()), MAX_REQUEST_BYTES).await else {
         return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE));
     };
-    match serving.fault.apply_to_transport(&body).await? {
-        TransportFaultEffect::Spoiled(response) => Ok(response),
-        TransportFaultEffect::Sound => {
-            let answered = tokio::task::spawn_blocking(move || serving.answer(&body)).await;
-            Ok(answered.map_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR), json))
-        }
+    if let Some(spoiled) = serving.fault.apply_to_transport(&body).await? {
+        return Ok(spoiled);
     }
+    let answered = tokio::task::spawn_blocking(move || serving.answer(&body)).await;
+    Ok(answered.map_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR), json))
 }

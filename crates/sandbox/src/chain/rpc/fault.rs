@@ -120,28 +120,22 @@ pub enum RpcFault {
     OtherCallees,
 }
 
-/// The effect of a fault on the HTTP response.
-pub(super) enum TransportFaultEffect {
-    Sound,
-    Spoiled(Response<Body>),
-}
-
 impl RpcFault {
-    /// Applies the fault below JSON-RPC.
+    /// Applies the fault below JSON-RPC. Returns the response, if the fault spoils it.
     pub(super) async fn apply_to_transport(
         self,
         request: &[u8],
-    ) -> Result<TransportFaultEffect, DroppedConnectionError> {
+    ) -> Result<Option<Response<Body>>, DroppedConnectionError> {
         match self {
-            Self::Status(code) => Ok(TransportFaultEffect::Spoiled(plain(
-                StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-            ))),
+            Self::Status(code) => {
+                Ok(Some(plain(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))))
+            }
             Self::Html => {
                 let page = "<!doctype html><title>Sign in</title><p>Please sign in to this network.";
-                Ok(TransportFaultEffect::Spoiled(with_type(Body::from(page), "text/html")))
+                Ok(Some(with_type(Body::from(page), "text/html")))
             }
-            Self::NotJson => Ok(TransportFaultEffect::Spoiled(json_response("this is not JSON".to_owned()))),
-            Self::HugeBody => Ok(TransportFaultEffect::Spoiled(with_type(huge(), "application/json"))),
+            Self::NotJson => Ok(Some(json_response("this is not JSON".to_owned()))),
+            Self::HugeBody => Ok(Some(with_type(huge(), "application/json"))),
             Self::Stall => std::future::pending().await,
             Self::StalledBlockReceipts if asks_for(request, "eth_getBlockReceipts") => std::future::pending().await,
             Self::DropConnection => Err(DroppedConnectionError),
@@ -176,7 +170,7 @@ impl RpcFault {
             | Self::NoBlockReceipts
             | Self::StalledBlockReceipts
             | Self::ReceiptsAlone
-            | Self::OtherCallees => Ok(TransportFaultEffect::Sound),
+            | Self::OtherCallees => Ok(None),
         }
     }
 
