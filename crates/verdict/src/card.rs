@@ -63,6 +63,11 @@ impl AgentCard {
         self.document.get(member)
     }
 
+    /// The items of the top-level list with this name.
+    pub fn items(&self, member: &str) -> impl Iterator<Item = &Value> {
+        self.get(member).and_then(Value::as_array).into_iter().flatten()
+    }
+
     /// The value at a JSON Pointer, of any type.
     pub fn value_at(&self, pointer: &str) -> Option<&Value> {
         pointer::find(&self.document, pointer)

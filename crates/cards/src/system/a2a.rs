@@ -277,7 +277,7 @@ fn check_version_claims(card: &AgentCard, release: A2aRelease, found: &mut Reaso
             reason.effect = ReasonEffect::Warn;
             found.add(reason);
         }
-        for (at, interface) in items(card, "supportedInterfaces").enumerate() {
+        for (at, interface) in card.items("supportedInterfaces").enumerate() {
             if let Some(version) = interface.get("protocolVersion").and_then(Value::as_str)
                 && mapping::line_of(version) != version
             {
@@ -316,7 +316,7 @@ fn check_modes(card: &AgentCard, found: &mut ReasonCollector) {
     for member in ["defaultInputModes", "defaultOutputModes"] {
         judge(card.get(member), &format!("/{member}"));
     }
-    for (at, skill) in items(card, "skills").enumerate() {
+    for (at, skill) in card.items("skills").enumerate() {
         for member in ["inputModes", "outputModes"] {
             judge(skill.get(member), &format!("/skills/{at}/{member}"));
         }
@@ -334,7 +334,7 @@ fn is_media_type(text: &str) -> bool {
 /// Checks that skill ids are unique.
 fn check_skill_ids(card: &AgentCard, found: &mut ReasonCollector) {
     let mut seen = BTreeSet::new();
-    for (at, skill) in items(card, "skills").enumerate() {
+    for (at, skill) in card.items("skills").enumerate() {
         if let Some(id) = skill.get("id").and_then(Value::as_str)
             && !seen.insert(id)
         {
@@ -343,10 +343,6 @@ fn check_skill_ids(card: &AgentCard, found: &mut ReasonCollector) {
             );
         }
     }
-}
-
-fn items<'c>(card: &'c AgentCard, member: &str) -> impl Iterator<Item = &'c Value> {
-    card.get(member).and_then(Value::as_array).into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
     shape::check_schema(card, &SCHEMA, LINES, &mut found);
     check_agent_ulid(card, &mut found);
-    for (at, capability) in capabilities(card).enumerate() {
+    for (at, capability) in card.items("capabilities").enumerate() {
         let place = format!("/capabilities/{at}");
         check_capability_id(capability, &place, &mut found);
         check_schemas(capability, &place, &mut found);
@@ -149,10 +149,6 @@ fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
     }
     report_self_declared(card, rules.ledger.is_some(), &mut found);
     found.with_effects(rules.profile)
-}
-
-fn capabilities(card: &AgentCard) -> impl Iterator<Item = &Value> {
-    card.get("capabilities").and_then(Value::as_array).into_iter().flatten()
 }
 
 /// AE-3.

@@ -11,7 +11,6 @@
 
 mod change;
 mod mapping;
-mod members;
 mod time;
 
 use std::collections::BTreeSet;
@@ -20,7 +19,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use url::Url;
 
-use self::members::{MAX_LISTED, items};
+use self::change::MAX_LISTED;
 use super::shape::{self, LazySchema, SchemaRule, schema_rule};
 use super::{CardRules, CardSystemDefinition, DiscoveryRules, no_descriptor, no_fixes};
 use clresolve_core::reason::{Reason, ReasonCode};
@@ -130,7 +129,7 @@ const TIMESTAMP: &str = "an ISO 8601 date, or date and time";
 fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
     let names = |value: &Value, members: &[&str]| members.iter().any(|member| value.get(member).is_some());
     let has = |holder: &str, members| card.get(holder).is_some_and(|value| names(value, members));
-    let one_has = |list: &str, members| items(card, list).any(|item| names(item, members));
+    let one_has = |list: &str, members| card.items(list).any(|item| names(item, members));
     let shown = [
         ("invocation", card.get("invocation").is_some()),
         ("capabilities", has("capabilities", &["languages", "input_modes", "output_modes", "state_management"])),
@@ -208,7 +207,7 @@ fn check_timestamps(card: &AgentCard, found: &mut ReasonCollector) {
 /// AN-23, second half: skill names are unique.
 fn check_skill_names(card: &AgentCard, found: &mut ReasonCollector) {
     let mut seen = BTreeSet::new();
-    for (at, skill) in items(card, "skills").enumerate() {
+    for (at, skill) in card.items("skills").enumerate() {
         if let Some(name) = skill.get("name").and_then(Value::as_str)
             && !seen.insert(name)
         {
@@ -223,8 +222,8 @@ fn check_skill_names(card: &AgentCard, found: &mut ReasonCollector) {
 
 /// AN-18.
 fn check_examples(card: &AgentCard, found: &mut ReasonCollector) {
-    let names: BTreeSet<&str> = items(card, "skills").filter_map(|skill| skill.get("name")?.as_str()).collect();
-    for (at, example) in items(card, "examples").enumerate() {
+    let names: BTreeSet<&str> = card.items("skills").filter_map(|skill| skill.get("name")?.as_str()).collect();
+    for (at, example) in card.items("examples").enumerate() {
         if let Some(skill) = example.get("skill").and_then(Value::as_str)
             && !names.contains(skill)
             && !found.is_full(ReasonCode::AnExampleSkillUnknown)

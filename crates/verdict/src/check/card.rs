@@ -169,7 +169,7 @@ pub fn is_caip2(text: &str) -> bool {
 fn check_duplicates(card: &AgentCard, found: &mut ReasonCollector) {
     for list in ["implements", "networks"] {
         let mut seen = HashSet::new();
-        let entries = card.get(list).and_then(Value::as_array).into_iter().flatten().enumerate();
+        let entries = card.items(list).enumerate();
         for (at, entry) in entries.filter_map(|(at, entry)| Some((at, entry.as_str()?))) {
             if !seen.insert(entry) && !found.is_full(ReasonCode::CardDuplicateEntry) {
                 found.add(observed_reason(ReasonCode::CardDuplicateEntry, &format!("/{list}/{at}"), entry));

@@ -122,8 +122,7 @@ pub(super) fn check_requirements(card: &AgentCard, is_of_1_0: bool, found: &mut 
         }
     };
     judge(card.get(member), &format!("/{member}"));
-    let skills = card.get("skills").and_then(Value::as_array).into_iter().flatten();
-    for (at, skill) in skills.enumerate() {
+    for (at, skill) in card.items("skills").enumerate() {
         judge(skill.get(member), &format!("/skills/{at}/{member}"));
     }
 }

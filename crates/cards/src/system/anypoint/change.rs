@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 use semver::Version;
 use serde_json::{Map, Value, json};
 
-use super::members::{MAX_LISTED, items};
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::ReasonCollector;
+
+/// Maximum number of skills or changes listed in one finding.
+pub(super) const MAX_LISTED: usize = 8;
 
 /// How far a change must raise the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,7 +127,7 @@ fn others<'c>(previous: &'c AgentCard, card: &'c AgentCard) -> impl Iterator<Ite
 /// The skills by name. Of two with the same name, the first.
 fn skills(card: &AgentCard) -> BTreeMap<&str, &Value> {
     let mut skills = BTreeMap::new();
-    for skill in items(card, "skills") {
+    for skill in card.items("skills") {
         if let Some(name) = skill.get("name").and_then(Value::as_str) {
             skills.entry(name).or_insert(skill);
         }
