@@ -43,12 +43,10 @@ pub(super) const LOOK_UP_SHARE: f64 = 0.5;
 /// The share of a lookup's time that a document may use, so that a stalling host can be reported as the cause.
 const DOCUMENT_SHARE: f64 = 0.4;
 
-type RegistriesByChain = Arc<BTreeMap<u64, Arc<ConfiguredAgentRegistry>>>;
-
 /// The configured registries and the lookups in them. Clones share both.
 #[derive(Clone)]
 pub(super) struct AgentRegistries {
-    by_chain: RegistriesByChain,
+    by_chain: Arc<BTreeMap<u64, Arc<ConfiguredAgentRegistry>>>,
     look_ups: LookupCache<u64, PayeeClaim>,
     /// Permits for reading entries that no name vouches for. Any terms can request one.
     permits: Arc<Semaphore>,
@@ -102,7 +100,7 @@ impl AgentRegistries {
         Self::from_chains(Arc::new(registries.into_iter().map(|registry| (registry.id, Arc::new(registry))).collect()))
     }
 
-    fn from_chains(by_chain: RegistriesByChain) -> Self {
+    fn from_chains(by_chain: Arc<BTreeMap<u64, Arc<ConfiguredAgentRegistry>>>) -> Self {
         Self { by_chain, look_ups: LookupCache::default(), permits: Arc::new(Semaphore::new(MAX_UNVOUCHED_READINGS)) }
     }
 
