@@ -73,7 +73,7 @@ impl ContentFetcher for SharedContentFetcher {
             _ => false,
         };
         match self.cards.get(url.to_owned(), limit, card, is_late).await {
-            Ok(SharedFetchResult { value: (bytes, url), .. }) => HttpsOutcome::Body { bytes, url },
+            Ok(((bytes, url), _)) => HttpsOutcome::Body { bytes, url },
             Err(other) => other,
         }
     }
@@ -96,9 +96,9 @@ impl ContentFetcher for SharedContentFetcher {
             if retrieved.walked.bytes().is_some() { Ok(retrieved) } else { Err((retrieved, is_late)) }
         };
         match self.files.get((*cid, path.clone()), limit, file, |(_, is_late)| *is_late).await {
-            Ok(SharedFetchResult { value, is_own: true }) => value,
+            Ok((value, true)) => value,
             // The gateways sent the wrong blocks to another name.
-            Ok(SharedFetchResult { value, is_own: false }) => IpfsPathResult { liars: LyingGateways::new(), ..value },
+            Ok((value, false)) => IpfsPathResult { liars: LyingGateways::new(), ..value },
             Err((retrieved, _)) => retrieved,
         }
     }
@@ -109,12 +109,12 @@ impl ContentFetcher for SharedContentFetcher {
 
     async fn fetch_schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
         let schema = |limit| self.source.fetch_schema(url, limit);
-        self.schemas.get(url.to_owned(), limit, schema, is_late).await.map(|got| got.value)
+        self.schemas.get(url.to_owned(), limit, schema, is_late).await.map(|(value, _)| value)
     }
 
     async fn fetch_document(&self, url: &str, limit: Duration) -> Result<FetchedDocument, FetchError> {
         let document = |limit| self.source.fetch_document(url, limit);
-        self.documents.get(url.to_owned(), limit, document, is_late).await.map(|got| got.value)
+        self.documents.get(url.to_owned(), limit, document, is_late).await.map(|(value, _)| value)
     }
 
     async fn fetch_plain_http_document(&self, url: &str, limit: Duration) -> Result<FetchedDocument, FetchError> {
@@ -163,12 +163,6 @@ fn lacks_time(walked: &IpfsOutcome) -> bool {
 
 struct SharedFetchCache<K, V>(Cache<K, V>);
 
-/// A result, and whether this caller fetched it.
-struct SharedFetchResult<V> {
-    value: V,
-    is_own: bool,
-}
-
 impl<K, V> SharedFetchCache<K, V>
 where
     K: Hash + Eq + Send + Sync + 'static,
@@ -179,7 +173,7 @@ where
         Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
     }
 
-    /// Returns the result of `fetch` within a time limit. All callers share one fetch. A caller that has waited for
+    /// Returns the result of `fetch` within a time limit, and whether this caller fetched it. All callers share one fetch. A caller that has waited for
     /// half of its time starts its own in parallel, so that no name depends on another's connection.
     async fn get<E, F>(
         &self,
@@ -187,7 +181,7 @@ where
         limit: Duration,
         fetch: impl Fn(Duration) -> F,
         is_late: impl Fn(&E) -> bool,
-    ) -> Result<SharedFetchResult<V>, E>
+    ) -> Result<(V, bool), E>
     where
         E: Clone + Send + Sync + 'static,
         F: Future<Output = Result<V, E>> + Send,
@@ -210,15 +204,13 @@ where
             },
         };
         let own = match own {
-            Either::Left((Ok(entry), _)) => {
-                return Ok(SharedFetchResult { value: entry.into_value(), is_own: is_own() });
-            }
+            Either::Left((Ok(entry), _)) => return Ok((entry.into_value(), is_own())),
             Either::Left((Err(error), _)) if is_own() || !is_late(&error) => return Err(E::clone(&error)),
             Either::Left((Err(_), Some(begun))) => begun.await,
             Either::Left((Err(_), None)) => fetch(left()).await,
             Either::Right(own) => own,
         };
-        own.map(|value| SharedFetchResult { value, is_own: true })
+        own.map(|value| (value, true))
     }
 }
 
@@ -252,7 +244,7 @@ mod tests {
                 timeout(limit, sleep(self.takes)).await.map_err(|_| "late")?;
                 answer.map(|()| asked)
             };
-            self.shared.get("key", limit, fetch, |error| *error == "late").await.map(|got| got.value)
+            self.shared.get("key", limit, fetch, |error| *error == "late").await.map(|(value, _)| value)
         }
 
         fn asked(&self) -> usize {
