@@ -16,14 +16,7 @@ const KEPT: usize = 512;
 
 /// The channel for progress events. Without a subscriber no events are sent.
 #[derive(Clone)]
-pub(super) struct StepEventChannel(Sender<NameStepEvent>);
-
-/// The start or end of a step in the resolution of a name.
-#[derive(Clone)]
-struct NameStepEvent {
-    name: EnsName,
-    seen: StepEvent,
-}
+pub(super) struct StepEventChannel(Sender<(EnsName, StepEvent)>);
 
 /// A progress event of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +84,7 @@ impl NameStepEventSender<'_> {
         let StepEventChannel(watchers) = self.progress;
         if watchers.receiver_count() > 0 {
             // The last subscriber may have disconnected in the meantime.
-            let _ = watchers.send(NameStepEvent { name: self.name.clone(), seen });
+            let _ = watchers.send((self.name.clone(), seen));
         }
     }
 }
@@ -99,7 +92,7 @@ impl NameStepEventSender<'_> {
 /// A subscription to the steps of resolutions of one name.
 pub struct StepEventSubscription {
     name: EnsName,
-    news: Receiver<NameStepEvent>,
+    news: Receiver<(EnsName, StepEvent)>,
 }
 
 impl StepEventSubscription {
@@ -107,7 +100,7 @@ impl StepEventSubscription {
     pub async fn next(&mut self) -> Option<StepEvent> {
         loop {
             match self.news.recv().await {
-                Ok(news) if news.name == self.name => return Some(news.seen),
+                Ok((name, seen)) if name == self.name => return Some(seen),
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return None,
             }
