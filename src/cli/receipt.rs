@@ -18,9 +18,7 @@ use clresolve_payment::signed::MAX_HEADER_BYTES;
 use clresolve_resolver::clock::{Clock as _, SystemClock};
 use clresolve_resolver::config::ConfigLayer;
 use clresolve_resolver::resolve::{ExportError, NameQuestion as AgentQuestion};
-use clresolve_resolver::sign::{
-    ExpectedReceipt, SettlementDemand, VerifiedReceipt, read_trusted_keys, sign_receipt, verify_receipt,
-};
+use clresolve_resolver::sign::{ExpectedReceipt, VerifiedReceipt, read_trusted_keys, sign_receipt, verify_receipt};
 
 use super::args::{
     NetworkArguments, OutputFileArguments, OutputFormat, PurchaseArguments, ReceiptCheckArguments, ReceiptCommand,
@@ -148,8 +146,9 @@ fn check(args: &ReceiptCheckArguments) -> anyhow::Result<ExitStatus> {
     let decision = args.decision.as_deref().map(|path| read_file_or_stdin(path, MAX_DECISION_BYTES)).transpose()?;
     let purchase = Purchase::read(decision.as_deref(), None, None).map_err(anyhow::Error::msg)?;
     let decision = purchase.purchase_facts().map(|bought| bought.decision);
-    let settlement = if args.settled { SettlementDemand::Shown } else { SettlementDemand::Any };
-    let expected = ExpectedReceipt { name, receipt, request, decision, settlement, chain, world, proof, issuer };
+    let requires_settlement = args.settled;
+    let expected =
+        ExpectedReceipt { name, receipt, request, decision, requires_settlement, chain, world, proof, issuer };
     let keys = read_trusted_keys(&args.jwks)?;
     let jws = String::from_utf8_lossy(&read_file_or_stdin(&args.jws, MAX_JWS_BYTES)?).into_owned();
     match verify_receipt(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {

@@ -14,7 +14,7 @@ pub use decision::{DECISION_TYPE, sign_decision};
 #[doc(hidden)]
 pub use file::read_private_text;
 pub use file::{KeyFileError, read_signing_key, read_trusted_keys, save_signing_key};
-pub use receipt::{ExpectedReceipt, RECEIPT_TYPE, SettlementDemand, VerifiedReceipt, sign_receipt, verify_receipt};
+pub use receipt::{ExpectedReceipt, RECEIPT_TYPE, VerifiedReceipt, sign_receipt, verify_receipt};
 #[doc(hidden)]
 pub use report::{MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, sign_report, verify_report};
 

@@ -5,9 +5,7 @@ use clresolve_messages::receipt::document::ReceiptVerificationInputs;
 use clresolve_messages::receipt::judge::ReceiptKnowledge;
 use clresolve_messages::receipt::{ReceiptVerificationDocument, judge};
 use clresolve_payment::settlement::{Settlement, SettlementEvidenceKind};
-use clresolve_resolver::sign::{
-    ExpectedReceipt, RECEIPT_TYPE, SettlementDemand, VerifiedReceipt, sign_receipt, verify_receipt,
-};
+use clresolve_resolver::sign::{ExpectedReceipt, RECEIPT_TYPE, VerifiedReceipt, sign_receipt, verify_receipt};
 use clresolve_verdict::verdict::ChainAnchor;
 
 use super::*;
@@ -55,7 +53,7 @@ fn expected() -> ExpectedReceipt {
         receipt: Digest::compute(RECEIPT),
         request: None,
         decision: None,
-        settlement: SettlementDemand::Any,
+        requires_settlement: false,
         chain: "eip155:1".to_owned(),
         world: "mainnet".to_owned(),
         proof: None,
@@ -81,7 +79,7 @@ fn a_signed_document_is_about_one_receipt_agent_and_request() {
         (ExpectedReceipt { receipt: other, ..expected() }, MismatchedPart::Receipt),
         (ExpectedReceipt { request: Some(other), ..expected() }, MismatchedPart::Request),
         (ExpectedReceipt { decision: Some(other.to_string()), ..expected() }, MismatchedPart::Decision),
-        (ExpectedReceipt { settlement: SettlementDemand::Shown, ..expected() }, MismatchedPart::Settlement),
+        (ExpectedReceipt { requires_settlement: true, ..expected() }, MismatchedPart::Settlement),
     ] {
         let refused = verify_receipt(&jws, &keys(), &expected, at(NOW));
         assert!(
@@ -104,7 +102,7 @@ fn a_signed_document_shows_the_settlement_by_the_grade_that_is_demanded() {
         let verdict = verdict.with_digests();
         let document = document_with(&verdict, Some(&settlement));
         let jws = sign_receipt(&VerdictIssuer::new(key(), ISSUER), &document, &live_resolution(verdict, None), at(NOW));
-        let expected = ExpectedReceipt { settlement: SettlementDemand::Shown, proof: least, ..expected() };
+        let expected = ExpectedReceipt { requires_settlement: true, proof: least, ..expected() };
         verify_receipt(&jws.expect("it is fresh"), &keys(), &expected, at(NOW)).map(|found| found.state)
     };
     let reported = Some(SettlementEvidenceKind::Reported);

@@ -4,7 +4,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_resolver::sign::{ExpectedReceipt, SettlementDemand, save_signing_key, verify_receipt};
+use clresolve_resolver::sign::{ExpectedReceipt, save_signing_key, verify_receipt};
 use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ async fn a_daemon_with_a_key_signs_what_it_says_of_a_receipt() {
             receipt: Digest::compute(receipt.as_bytes()),
             request: Some(Digest::compute(request.as_bytes())),
             decision: None,
-            settlement: SettlementDemand::Any,
+            requires_settlement: false,
             chain: "eip155:31337".to_owned(),
             world: "lab".to_owned(),
             proof: None,

@@ -65,8 +65,8 @@ pub struct ExpectedReceipt {
     pub request: Option<Digest>,
     /// SHA-256 over the RFC 8785 form of the decision; `None` if the receipt was verified without one.
     pub decision: Option<String>,
-    /// What it must state about the settlement.
-    pub settlement: SettlementDemand,
+    /// Whether it must state that the settlement of the payment was shown, with the demanded grade of proof.
+    pub requires_settlement: bool,
     /// CAIP-2 identifier of the chain.
     pub chain: String,
     /// `anchor.world`, such as `mainnet`.
@@ -76,16 +76,6 @@ pub struct ExpectedReceipt {
     pub proof: Option<ProofGrade>,
     /// The issuer. `None` accepts any issuer whose key is trusted.
     pub issuer: Option<String>,
-}
-
-/// What a signed document must state about the settlement of the payment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SettlementDemand {
-    /// Anything, or nothing.
-    #[default]
-    Any,
-    /// That it was shown, with the demanded grade of proof.
-    Shown,
 }
 
 /// A verified document.
@@ -149,7 +139,7 @@ fn check_claims(document: &Value, expected: &ExpectedReceipt) -> Result<TrustSta
         }
     }
     let ExpectedReceipt { chain, world, proof, .. } = expected;
-    if expected.settlement == SettlementDemand::Shown {
+    if expected.requires_settlement {
         check_settlement(document, *proof)?;
     }
     let anchor: Option<ChainAnchor> = member(document, "anchor")?;
