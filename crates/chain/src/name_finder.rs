@@ -253,7 +253,7 @@ impl EventLogReader<'_> {
         &mut self,
         search: &EventLogSearch,
         blocks: RangeInclusive<u64>,
-        take: &mut EventLogHandler<'_>,
+        take: &mut (dyn FnMut(&mut EndpointFoundNames, &Log) + Send),
     ) -> Option<String> {
         let read = timeout(MAX_SEARCH_TIME, self.read_logs(search, blocks, take)).await;
         let gap = read.unwrap_or_else(|_| Some(timeout_message(MAX_SEARCH_TIME)));
@@ -309,7 +309,7 @@ impl EventLogReader<'_> {
         &mut self,
         search: &EventLogSearch,
         blocks: RangeInclusive<u64>,
-        take: &mut EventLogHandler<'_>,
+        take: &mut (dyn FnMut(&mut EndpointFoundNames, &Log) + Send),
     ) -> Option<String> {
         let mut open = vec![(blocks, search.values.clone())];
         let (mut refusals, mut first_cause) = (BTreeMap::<B256, usize>::new(), None);
@@ -394,8 +394,6 @@ impl EventLogSearch {
         (self.with_values)(self.filter.clone(), values.to_vec())
     }
 }
-
-type EventLogHandler<'a> = dyn FnMut(&mut EndpointFoundNames, &Log) + Send + 'a;
 
 /// Why an endpoint did not return logs.
 enum EventLogRefusal {
