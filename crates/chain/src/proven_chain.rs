@@ -38,7 +38,7 @@ use crate::query::NameQuery;
 use crate::quorum_headers::QuorumHeaderSource;
 use crate::request::{block_id_by_hash, newest_covered_height, tag};
 use crate::transport::RpcHttpTransport;
-use crate::unproven_hints::{EndpointHintCollector, NewestBlockFindings};
+use crate::unproven_hints::EndpointHintCollector;
 
 /// Number of headers kept for queries about the block of an earlier reading.
 const KNOWN_HEADERS: u64 = 64;
@@ -211,7 +211,7 @@ impl ProvenEnsReader {
         head: &VouchedBlockHeader,
         pinned: &NameFindings,
     ) -> Result<(NewestBlockAnswer, Option<u64>), ChainError> {
-        let Some(NewestBlockFindings { newest, reached }) = hints.count_newest_findings(head, pinned).await else {
+        let Some((newest, reached)) = hints.count_newest_findings(head, pinned).await else {
             let few = "too few endpoints report the state of the newest block".to_owned();
             return Err(ChainError::Unreachable(vec![("newest block".to_owned(), few)]));
         };

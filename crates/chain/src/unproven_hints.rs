@@ -42,13 +42,6 @@ pub(crate) struct EndpointHintCollector {
     received: usize,
 }
 
-/// The findings at the newest block that count.
-pub(crate) struct NewestBlockFindings {
-    pub(crate) newest: NewestBlockVotes<NameFindings>,
-    /// Height that enough endpoints have reached with these findings.
-    pub(crate) reached: Option<u64>,
-}
-
 impl EndpointHintCollector {
     /// Gathers hints from as many endpoints as must agree.
     pub(crate) async fn gather(pool: &EndpointPool, query: Arc<NameQuery>, selector: BlockSelector) -> Self {
@@ -83,13 +76,13 @@ impl EndpointHintCollector {
         EnsName::parse(texts?.1.text(RecordKey::Owner)?.trim()).ok()
     }
 
-    /// The findings at the newest block that count: enough operators must state what was computed, otherwise an
-    /// objection counts. `None` if too few endpoints answer.
+    /// The findings at the newest block that count, and the height that enough endpoints have reached with them. Enough
+    /// operators must state what was computed, otherwise an objection counts. `None` if too few endpoints answer.
     pub(crate) async fn count_newest_findings(
         mut self,
         head: &VouchedBlockHeader,
         pinned: &NameFindings,
-    ) -> Option<NewestBlockFindings> {
+    ) -> Option<(NewestBlockVotes<NameFindings>, Option<u64>)> {
         let mut counter = QuorumCounter::new(self.agree);
         let mut counted = 0;
         loop {
@@ -111,7 +104,7 @@ impl EndpointHintCollector {
         };
         let is_usable = |endpoint: &usize| !head.excludes(&self.order[*endpoint].label);
         let newest = NewestBlockVotes::from_counter(at, &counter, pinned, &self.order, is_usable)?;
-        Some(NewestBlockFindings { reached: counter.reached_height(at), newest })
+        Some((newest, counter.reached_height(at)))
     }
 
     /// Waits for the next response. Returns whether one came.
