@@ -86,9 +86,6 @@ pub struct NameEventReader {
     grown: watch::Receiver<()>,
 }
 
-/// The next event is no longer stored.
-struct FeedLagError;
-
 impl Default for NameEventFeed {
     fn default() -> Self {
         Self {
@@ -190,24 +187,24 @@ impl NameEventReader {
     pub async fn next(&mut self) -> Option<Arc<NameEvent>> {
         loop {
             self.grown.mark_unchanged();
-            if let Some(event) = self.next_stored_event().ok()? {
+            if let Some(event) = self.next_stored_event()? {
                 return Some(event);
             }
             self.grown.changed().await.ok()?;
         }
     }
 
-    /// The next stored event about its names, if there is one.
-    fn next_stored_event(&mut self) -> Result<Option<Arc<NameEvent>>, FeedLagError> {
+    /// The next stored event about its names, if there is one. `None` if the next event is no longer stored.
+    fn next_stored_event(&mut self) -> Option<Option<Arc<NameEvent>>> {
         let log = self.feed.log();
-        let passed = self.read.checked_sub(log.dropped_event_count()).ok_or(FeedLagError)?;
-        for event in log.kept.iter().skip(usize::try_from(passed).map_err(|_| FeedLagError)?) {
+        let passed = self.read.checked_sub(log.dropped_event_count())?;
+        for event in log.kept.iter().skip(usize::try_from(passed).ok()?) {
             self.read += 1;
             if self.names.contains(event.name()) {
-                return Ok(Some(Arc::clone(event)));
+                return Some(Some(Arc::clone(event)));
             }
         }
-        Ok(None)
+        Some(None)
     }
 }
 
