@@ -35,14 +35,12 @@ const ENTRY_BYTES: usize = 512;
 /// Content that is shared in one round of a list.
 pub(super) struct SharedContentFetcher {
     source: Arc<dyn ContentFetcher>,
-    cards: SharedFetchCache<String, ServedCard>,
+    /// The body of a card, and the URL that served it.
+    cards: SharedFetchCache<String, (Bytes, String)>,
     schemas: SharedFetchCache<String, Bytes>,
     documents: SharedFetchCache<String, FetchedDocument>,
     files: SharedFetchCache<(ContentId, ContentPath), IpfsPathResult>,
 }
-
-/// The body of a card, and the URL that served it.
-type ServedCard = (Bytes, String);
 
 impl SharedContentFetcher {
     /// Starts a round in which nothing has been fetched from `source`.
