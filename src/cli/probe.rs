@@ -5,7 +5,7 @@ use clresolve_payment::PaymentDecision;
 use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::limits::PaymentLimits;
 use clresolve_payment::terms::{PaymentOption, PaymentTerms};
-use clresolve_resolver::resolve::{EMPTY, SellerProbe, SellerProbeDocument, SellerProbeScope};
+use clresolve_resolver::resolve::{EMPTY, SellerProbe, SellerProbeDocument};
 
 use super::args::{OutputFormat, ProbeArguments, ProbeMethod};
 use super::decide::{conclusion, exit_status, format_short, further_reasons};
@@ -49,7 +49,7 @@ fn probe_of_arguments(args: &ProbeArguments) -> SellerProbe {
         name: args.name.clone(),
         verb: args.verb.clone(),
         body: (args.method == ProbeMethod::Post).then_some(EMPTY),
-        sellers: if args.untrusted { SellerProbeScope::OfAllAgents } else { SellerProbeScope::OfAllowedAgents },
+        ignores_gate: args.untrusted,
     }
 }
 

@@ -73,7 +73,7 @@ pub use self::decide::DecisionLogEvent;
 pub use self::export::ExportError;
 pub use self::follow_heads::HeadFollower;
 pub use self::operate::CacheFlushScope;
-pub use self::probe::{EMPTY, SellerProbe, SellerProbeDocument, SellerProbeScope};
+pub use self::probe::{EMPTY, SellerProbe, SellerProbeDocument};
 use self::progress::StepEventChannel;
 pub use self::progress::{StepEvent, StepEventSubscription, StepTransition};
 pub use self::question::NameQuestion;

@@ -24,17 +24,8 @@ pub struct SellerProbe {
     pub verb: String,
     /// The body to POST. `None` sends a GET.
     pub body: Option<&'static str>,
-    /// Which sellers may be queried.
-    pub sellers: SellerProbeScope,
-}
-
-/// Which sellers may be queried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SellerProbeScope {
-    /// Sellers of agents that the gate admits.
-    OfAllowedAgents,
-    /// Sellers of all agents.
-    OfAllAgents,
+    /// Whether a seller is queried even if the gate does not admit its agent.
+    pub ignores_gate: bool,
 }
 
 /// The body of an unpaid request: the empty object, as for an invocation without arguments.
@@ -44,14 +35,14 @@ impl Resolver {
     /// Queries an agent's route and returns the response as a decision request. A seller is not queried if that is not
     /// permitted or if its URL is unknown.
     pub async fn probe(&self, resolution: &Resolution, probe: &SellerProbe) -> PaymentDecisionRequest {
-        let SellerProbe { name, verb, body, sellers } = probe;
+        let SellerProbe { name, verb, body, ignores_gate } = probe;
         let unasked = |reason: Box<Reason>| {
             let question = PaymentDecisionRequest::about_reply(name, verb, "", SellerHttpReply::default());
             PaymentDecisionRequest { url: None, demand: PaymentDemand::Unasked(reason), ..question }
         };
         let resolution = &self.confirm_for_gate(resolution.clone()).await;
         let policy = self.0.walker.config.gate.policy();
-        if *sellers == SellerProbeScope::OfAllowedAgents && policy.objection(resolution, Some(verb), None).is_some() {
+        if !ignores_gate && policy.objection(resolution, Some(verb), None).is_some() {
             return unasked(Box::new(gate_denied_reason(resolution.verdict().state)));
         }
         let route = match self.route(resolution, Some(verb)) {

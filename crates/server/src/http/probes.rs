@@ -10,9 +10,7 @@ use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use clresolve_core::json::object::from_object;
 use clresolve_core::text::escape_unsafe_json;
-use clresolve_resolver::resolve::{
-    DecisionLogEvent, EMPTY, NameQuestion, SellerProbe, SellerProbeDocument, SellerProbeScope,
-};
+use clresolve_resolver::resolve::{DecisionLogEvent, EMPTY, NameQuestion, SellerProbe, SellerProbeDocument};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -57,7 +55,7 @@ async fn answer_probe(
     let question = NameQuestion::new(&name);
     let resolution = state.admission.ask(client, question.clone()).await?.resolution;
     let resolver = state.resolver.clone();
-    let probe = SellerProbe { name, verb, body: Some(EMPTY), sellers: SellerProbeScope::OfAllowedAgents };
+    let probe = SellerProbe { name, verb, body: Some(EMPTY), ignores_gate: false };
     let asked = state.admission.run_admitted(client, async move { resolver.probe(&resolution, &probe).await }).await?;
     let asked = Arc::new(asked);
     let (state, answered) = in_force.ask(state, client, question).await?;
