@@ -40,8 +40,8 @@ pub struct FetchLimits {
     pub bytes: usize,
     /// Total time, including redirects.
     pub total: Duration,
-    /// Which redirect targets are allowed.
-    pub redirects: RedirectPolicy,
+    /// Whether redirects must keep the scheme, host and port of the first request. The egress guard checks every target.
+    pub same_origin: bool,
     /// Whether plain `http` is allowed, for an origin that the operator named.
     pub plain: bool,
 }
@@ -50,7 +50,7 @@ impl FetchLimits {
     /// The limits for an Agent-Card.
     #[must_use]
     pub const fn for_card() -> Self {
-        Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT, redirects: RedirectPolicy::Anywhere, plain: false }
+        Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT, same_origin: false, plain: false }
     }
 
     /// The limits for a registry's manifest.
@@ -63,17 +63,8 @@ impl FetchLimits {
     /// place.
     #[must_use]
     pub const fn for_keys() -> Self {
-        Self { redirects: RedirectPolicy::SameOrigin, ..Self::for_card() }
+        Self { same_origin: true, ..Self::for_card() }
     }
-}
-
-/// Which redirect targets are allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedirectPolicy {
-    /// Any URL that the egress guard accepts.
-    Anywhere,
-    /// URLs with the scheme, host and port of the first request.
-    SameOrigin,
 }
 
 /// A document as received, after decoding its content coding.
@@ -123,7 +114,7 @@ impl CachingHeaders {
 /// too large, and [`FetchError::Unavailable`] for every other failure to obtain a complete 2xx body.
 pub async fn get(egress: &Egress, url: &str, limits: FetchLimits) -> Result<FetchedDocument, FetchError> {
     let deadline = deadline_in(limits.total);
-    let mut chain = RedirectChain::start(url, limits.redirects)?;
+    let mut chain = RedirectChain::start(url, limits.same_origin)?;
     loop {
         let call = EgressRequest::get("application/json, */*;q=0.5").gzip().with_retries();
         let sent = match limits.plain && chain.is_plain_http() {
@@ -156,15 +147,15 @@ fn check_status(status: u16) -> Result<(), SourceUnavailableError> {
 
 /// The URLs requested so far: at most [`MAX_HOPS`] plus one.
 struct RedirectChain {
-    redirects: RedirectPolicy,
+    same_origin: bool,
     visited: Vec<UntrustedUrl>,
     current: UntrustedUrl,
 }
 
 impl RedirectChain {
-    fn start(url: &str, redirects: RedirectPolicy) -> Result<Self, FetchError> {
+    fn start(url: &str, same_origin: bool) -> Result<Self, FetchError> {
         let current = UntrustedUrl::parse(url, URL_LIMIT).map_err(|why| forbidden_error(0, why))?;
-        Ok(Self { redirects, visited: Vec::new(), current })
+        Ok(Self { same_origin, visited: Vec::new(), current })
     }
 
     fn current(&self) -> &UntrustedUrl {
@@ -202,7 +193,7 @@ impl RedirectChain {
             EgressViolation::NotUrl => leads_nowhere.into(),
             why => forbidden_error(hop, why),
         })?;
-        if self.redirects == RedirectPolicy::SameOrigin
+        if self.same_origin
             && !clresolve_core::mutant!("keys-from-another-origin")
             && next.as_url().origin() != self.current.as_url().origin()
         {
