@@ -439,7 +439,7 @@ impl<'e> EndpointProbe<'e> {
         let mut health = EndpointHealth { label: self.endpoint.label.clone(), ..EndpointHealth::default() };
         // The first request opens the connection, so that the second one measures the endpoint.
         match self.ask("eth_chainId", json!([])).await {
-            Ok(answer) => health.chain = number(&answer.result),
+            Ok((result, _)) => health.chain = number(&result),
             Err(fault) => {
                 health.unconnected = fault.unconnected;
                 health.error = Some(fault.text);
@@ -489,12 +489,13 @@ impl<'e> EndpointProbe<'e> {
     }
 
     async fn request_block(&self, tag: &str) -> Result<(ProbedBlock, Option<Timestamp>), ProbeRequestFault> {
-        let answer = self.ask("eth_getBlockByNumber", json!([tag, false])).await?;
-        let block = block(&answer.result, self.clock.now()).ok_or_else(|| format!("returns no block for {tag}"))?;
-        Ok((block, answer.date))
+        let (result, date) = self.ask("eth_getBlockByNumber", json!([tag, false])).await?;
+        let block = block(&result, self.clock.now()).ok_or_else(|| format!("returns no block for {tag}"))?;
+        Ok((block, date))
     }
 
-    async fn ask(&self, method: &str, params: Value) -> Result<RpcProbeResponse, ProbeRequestFault> {
+    /// The result of a request, and the date of the response.
+    async fn ask(&self, method: &str, params: Value) -> Result<(Value, Option<Timestamp>), ProbeRequestFault> {
         let client = self.client.as_ref().map_err(Clone::clone)?;
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let reply = client.post_json(&self.endpoint.url, Bytes::from(body), MAX_ANSWER_BYTES, self.limit).await?;
@@ -508,13 +509,8 @@ impl<'e> EndpointProbe<'e> {
             return Err(redacted(&refusal.to_string()).into());
         }
         let mut answer = answer.ok_or_else(|| "the answer is not JSON".to_owned())?;
-        Ok(RpcProbeResponse { result: answer["result"].take(), date: reply.date })
+        Ok((answer["result"].take(), reply.date))
     }
-}
-
-struct RpcProbeResponse {
-    result: Value,
-    date: Option<Timestamp>,
 }
 
 /// Why a request has no answer.
