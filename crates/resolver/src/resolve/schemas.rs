@@ -50,11 +50,9 @@ impl LookupCacheValue for BoundSchemaResult {
 #[derive(Clone)]
 pub(super) struct BoundSchemaCache {
     look_ups: LookupCache<SchemaSide, BoundSchemaResult>,
-    compiled: CompiledSchemaCache,
+    /// Keyed by the digest of the manifest, which pins the schema's references, and that of the schema.
+    compiled: Cache<(Digest, Digest), Arc<BoundSchema>>,
 }
-
-/// Keyed by the digest of the manifest, which pins the schema's references, and that of the schema.
-type CompiledSchemaCache = Cache<(Digest, Digest), Arc<BoundSchema>>;
 
 impl Default for BoundSchemaCache {
     fn default() -> Self {
@@ -90,7 +88,7 @@ impl UncachedResolver {
 
 struct BoundSchemaLookup {
     walker: Arc<UncachedResolver>,
-    compiled: CompiledSchemaCache,
+    compiled: Cache<(Digest, Digest), Arc<BoundSchema>>,
     side: SchemaSide,
 }
 
