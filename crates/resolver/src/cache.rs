@@ -82,7 +82,7 @@ pub struct VerdictCache {
     trusted: CachedVerdictPool,
     untrusted: CachedVerdictPool,
     failures: CachedVerdictPool,
-    flights: InFlightResolutionMap,
+    flights: Arc<Mutex<HashMap<CacheKey, InFlightResolution>>>,
     evicted: EvictionLog,
     /// The heads of the chain so far.
     pub(crate) heads: HeadLog,
@@ -107,15 +107,11 @@ pub struct EarlierResults {
     pub content: Option<Arc<ReusableContent>>,
 }
 
-type InFlightResolutionMap = Arc<Mutex<HashMap<CacheKey, InFlightResolution>>>;
-
-/// The result of a resolution; `None` if it panicked.
-type ResolutionFuture = Shared<BoxFuture<'static, Option<Resolution>>>;
-
 /// A resolution in flight.
 struct InFlightResolution {
     began: ResolutionStart,
-    answer: ResolutionFuture,
+    /// `None` if the resolution panicked.
+    answer: Shared<BoxFuture<'static, Option<Resolution>>>,
     work: CpuTaskContext,
 }
 
@@ -421,7 +417,7 @@ impl VerdictCache {
         key: CacheKey,
         limits: HeadConfirmationLimits,
         run: F,
-    ) -> ResolutionFuture
+    ) -> Shared<BoxFuture<'static, Option<Resolution>>>
     where
         F: FnOnce(EarlierResults) -> Run + Send + 'static,
         Run: Future<Output: Into<FinishedResolution>> + Send + 'static,
@@ -642,7 +638,7 @@ fn count_eviction(pool: CachePool, cause: RemovalCause) {
 struct InFlightResolutionGuard {
     key: CacheKey,
     began: ResolutionStart,
-    flights: InFlightResolutionMap,
+    flights: Arc<Mutex<HashMap<CacheKey, InFlightResolution>>>,
 }
 
 impl Drop for InFlightResolutionGuard {
