@@ -262,12 +262,7 @@ fn assemble_report(question: &DiscoveryRequest, answered: &[CardUrlResponse], no
     let place = |answered: &CardUrlResponse| match (&answered.document, &answered.answer) {
         (Some(document), Ok(body)) => {
             let is_stale = freshness::is_stale(&body.caching, now);
-            report_of_document(
-                &answered.candidate,
-                body,
-                document,
-                DocumentExpectation { meant: question.expected_system(), is_stale },
-            )
+            report_of_document(&answered.candidate, body, document, question.expected_system(), is_stale)
         }
         _ => report_without_document(&answered.candidate, &answered.answer, question.expected_system()),
     };
@@ -332,25 +327,18 @@ fn no_card_reason(code: ReasonCode, target: &DiscoveryTarget, places: &[CardUrlR
     reason.message(message)
 }
 
-/// What a document is compared with.
-#[derive(Clone, Copy)]
-struct DocumentExpectation {
-    /// The system that the question is about.
-    meant: Option<CardSystem>,
-    is_stale: bool,
-}
-
-/// The result of a URL with a document.
+/// The result of a URL with a document. `meant` is the system that the question is about.
 fn report_of_document(
     candidate: &CandidateCardUrl,
     body: &FetchedDocument,
     document: &JudgedDocument,
-    held: DocumentExpectation,
+    meant: Option<CardSystem>,
+    is_stale: bool,
 ) -> CardUrlReport {
     let system = document.system();
     let is_plain_json = media_type(body.content_type.as_deref()).eq_ignore_ascii_case("application/json");
     let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);
-    let stale = system.or(held.meant).and_then(|system| system.discovery_rules().stale).filter(|_| held.is_stale);
+    let stale = system.or(meant).and_then(|system| system.discovery_rules().stale).filter(|_| is_stale);
     let other = match (&candidate.agent_system, &document.kind, &document.card) {
         (Some(name), JudgedDocumentKind::Card(_), Some(card)) if !name.is_claimed_by(card) => {
             Some(ReasonCode::OrUrlNameMismatch)
