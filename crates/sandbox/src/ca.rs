@@ -13,17 +13,11 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 /// The domain of every sandbox host. `.example` is reserved (RFC 2606), so no such host exists.
 pub(super) const DOMAIN: &str = "sandbox.example";
 
-/// The certificates of the sandbox's servers, and the root that its clients trust.
-pub(super) struct TlsIdentity {
-    /// The authority's certificate. Its key is dropped, so it cannot sign anything else.
-    pub(super) ca_pem: String,
-    pub(super) tls: Arc<ServerConfig>,
-}
-
-/// Creates an authority and one certificate for `hosts`, then drops the authority's key.
+/// Creates an authority and one certificate for `hosts`. Returns the authority's certificate, and what the servers of
+/// these hosts use. The authority's key is dropped, so it cannot sign anything else.
 ///
 /// The authority can vouch only for hosts below [`DOMAIN`], so that trusting it by mistake is harmless.
-pub(super) fn issue_certificates(hosts: &[&str]) -> Result<TlsIdentity, rcgen::Error> {
+pub(super) fn issue_certificates(hosts: &[&str]) -> Result<(String, Arc<ServerConfig>), rcgen::Error> {
     let ca_key = KeyPair::generate()?;
     let ca = authority()?;
     let ca_pem = ca.self_signed(&ca_key)?.pem();
@@ -48,7 +42,7 @@ pub(super) fn issue_certificates(hosts: &[&str]) -> Result<TlsIdentity, rcgen::E
         )
         .expect("certificate and key were made for each other");
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsIdentity { ca_pem, tls: Arc::new(tls) })
+    Ok((ca_pem, Arc::new(tls)))
 }
 
 fn authority() -> Result<CertificateParams, rcgen::Error> {
@@ -79,7 +73,7 @@ mod tests {
     fn every_start_has_another_authority() {
         let [one, two] = [issue_certificates(&["a.sandbox.example"]), issue_certificates(&["a.sandbox.example"])]
             .map(Result::unwrap);
-        assert_ne!(one.ca_pem, two.ca_pem);
-        assert!(!one.ca_pem.contains("PRIVATE"));
+        assert_ne!(one.0, two.0);
+        assert!(!one.0.contains("PRIVATE"));
     }
 }

@@ -152,10 +152,10 @@ impl RunningSandbox {
 
         let sellers = sellers::hosts(spec);
         let of_sellers: Vec<&str> = sellers.iter().map(String::as_str).collect();
-        let identity = ca::issue_certificates(&[&CERTIFIED[..], &discovery::HOSTS, &of_sellers].concat())
+        let (ca_pem, tls) = ca::issue_certificates(&[&CERTIFIED[..], &discovery::HOSTS, &of_sellers].concat())
             .map_err(|error| SandboxError::Listen(error.to_string()))?;
         let hosts = Arc::new(SandboxHosts::new(spec, &published, &schemas, Arc::clone(&chain)));
-        let server = HttpsServer::start(identity.tls, Arc::clone(&hosts) as Arc<dyn VirtualHosts>)
+        let server = HttpsServer::start(tls, Arc::clone(&hosts) as Arc<dyn VirtualHosts>)
             .await
             .map_err(|error| SandboxError::Listen(error.to_string()))?;
         let beacon = BeaconServers::start(Arc::clone(&chain)).await;
@@ -166,7 +166,7 @@ impl RunningSandbox {
         let entries = registrations::entries(spec);
         let of_agents = entries.iter().filter(|entry| is_agent(entry.subject));
         Ok(Self {
-            ca_pem: identity.ca_pem,
+            ca_pem,
             server,
             rpc,
             beacon,
