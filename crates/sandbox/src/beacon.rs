@@ -46,14 +46,11 @@ const FORK: ConsensusFork = ConsensusFork::Electra;
 /// A part of an endless response.
 const ENDLESS_PART: &[u8] = &[b'['; 1024];
 
-/// Tells the time.
-pub type BeaconClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
 /// The beacon chain beside an EVM chain. Its keys are public. It derives them for the first signature.
 #[derive(Clone)]
 pub struct SandboxBeaconChain {
     chain: Arc<Mutex<BeaconChain>>,
-    clock: BeaconClock,
+    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
 impl SandboxBeaconChain {
@@ -64,7 +61,7 @@ impl SandboxBeaconChain {
 
     /// Replaces the clock.
     #[must_use]
-    pub fn with_clock(self, clock: BeaconClock) -> Self {
+    pub fn with_clock(self, clock: Arc<dyn Fn() -> Timestamp + Send + Sync>) -> Self {
         Self { clock, ..self }
     }
 
