@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B256, Bytes, Log, U256, address};
-use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, EIP1186AccountProofResponse};
+use alloy_rpc_types_eth::{AccessListResult, BlockId, BlockNumberOrTag, EIP1186AccountProofResponse};
 use jiff::Timestamp;
 use revm::context::BlockEnv;
 
@@ -31,7 +31,7 @@ pub use self::resolver_kind::{HostileResolverMode, ResolverKind};
 pub use self::rpc::{BindError, RpcFault, RpcServer};
 
 pub use self::evm::CHAIN_ID;
-use self::evm::{AccessListOutcome, EvmAccounts, GAS_LIMIT, InvalidCallError, SandboxEvmCall, SandboxEvmOutcome};
+use self::evm::{EvmAccounts, GAS_LIMIT, InvalidCallError, SandboxEvmCall, SandboxEvmOutcome};
 use self::gateway::SandboxCcipGateway;
 use self::mined::MinedTransaction;
 pub(crate) use self::mined::transaction_hash;
@@ -184,7 +184,7 @@ impl SealedBlock {
         self.state.call(self.environment(), call)
     }
 
-    fn create_access_list(&self, call: SandboxEvmCall) -> Result<AccessListOutcome, InvalidCallError> {
+    fn create_access_list(&self, call: SandboxEvmCall) -> Result<AccessListResult, InvalidCallError> {
         self.state.create_access_list(self.environment(), call)
     }
 

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use alloy_primitives::{Address, B256, Bytes, Log, U256};
-use alloy_rpc_types_eth::{AccessList, AccessListItem};
+use alloy_rpc_types_eth::{AccessList, AccessListItem, AccessListResult};
 use alloy_trie::TrieAccount;
 use alloy_trie::root::{state_root_unhashed, storage_root_unhashed};
 use revm::context::result::{EVMError, ExecutionResult, Output};
@@ -37,13 +37,6 @@ pub(super) enum SandboxEvmOutcome {
     Reverted(Bytes),
     /// Out of gas, invalid opcode or similar.
     Halted(String),
-}
-
-/// The accounts and slots that a call read.
-pub(super) struct AccessListOutcome {
-    pub(super) list: AccessList,
-    pub(super) gas: u64,
-    pub(super) failed: bool,
 }
 
 /// The EVM refused to execute because the sender or the gas is invalid. Contains the cause.
@@ -107,7 +100,7 @@ impl EvmAccounts {
         &self,
         block: BlockEnv,
         call: SandboxEvmCall,
-    ) -> Result<AccessListOutcome, InvalidCallError> {
+    ) -> Result<AccessListResult, InvalidCallError> {
         let apart = [call.from, call.to, block.beneficiary];
         let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
         let mut evm =
@@ -124,10 +117,10 @@ impl EvmAccounts {
             })
             .collect();
         list.sort_unstable_by_key(|item| item.address);
-        Ok(AccessListOutcome {
-            list: AccessList(list),
-            gas: executed.result.tx_gas_used(),
-            failed: !executed.result.is_success(),
+        Ok(AccessListResult {
+            access_list: AccessList(list),
+            gas_used: U256::from(executed.result.tx_gas_used()),
+            error: (!executed.result.is_success()).then(|| "execution reverted".to_owned()),
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, TxKind, U64, U256, hex};
 use alloy_rpc_types_eth::{
-    AccessListResult, Block, BlockId, BlockNumberOrTag, BlockTransactions, Filter, Header, Log, TransactionRequest,
+    Block, BlockId, BlockNumberOrTag, BlockTransactions, Filter, Header, Log, TransactionRequest,
 };
 use alloy_sol_types::{Revert, SolError};
 use clresolve_core::reading;
@@ -253,13 +253,8 @@ impl RpcNode {
 
     /// Like go-ethereum: a failed call has an access list too.
     fn create_access_list(&self, request: TransactionRequest, block: &SealedBlock) -> Result<Value, RpcError> {
-        let touched =
-            block.create_access_list(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))?;
-        Ok(json!(AccessListResult {
-            access_list: touched.list,
-            gas_used: U256::from(touched.gas),
-            error: touched.failed.then(|| "execution reverted".to_owned()),
-        }))
+        let touched = block.create_access_list(message(request)?);
+        Ok(json!(touched.map_err(|rejected| RpcError::new(-32000, rejected.0))?))
     }
 
     fn call(&self, request: TransactionRequest, params: &Value) -> Result<Value, RpcError> {
