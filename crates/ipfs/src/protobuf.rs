@@ -2,12 +2,10 @@
 
 use super::varint;
 
-/// The fields of a message, in wire order. Iteration stops at the end of the message or after the first error.
+/// The fields of a message by number, in wire order. Iteration stops at the end of the message or after an error.
 pub(super) struct ProtobufWireFields<'a> {
     rest: &'a [u8],
 }
-
-pub(super) type ProtobufWireField<'a> = (u64, ProtobufWireValue<'a>);
 
 /// A value of one of the two supported wire types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +21,7 @@ impl<'a> ProtobufWireFields<'a> {
         Self { rest: message }
     }
 
-    fn read_field(&mut self) -> Result<ProtobufWireField<'a>, &'static str> {
+    fn read_field(&mut self) -> Result<(u64, ProtobufWireValue<'a>), &'static str> {
         let key = self.read_number()?;
         let value = match key & 7 {
             0 => ProtobufWireValue::Number(self.read_number()?),
@@ -49,7 +47,7 @@ impl<'a> ProtobufWireFields<'a> {
 }
 
 impl<'a> Iterator for ProtobufWireFields<'a> {
-    type Item = Result<ProtobufWireField<'a>, &'static str>;
+    type Item = Result<(u64, ProtobufWireValue<'a>), &'static str>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
