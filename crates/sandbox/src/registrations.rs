@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::chain::{CHAIN_ID, IDENTITY_REGISTRY};
 use crate::keys::{payee, stranger};
-use crate::spec::{AgentSpec, AgentWalletSpec, RegistryEntrySpec, SandboxSpec, SellerSpec};
+use crate::spec::{AgentWalletSpec, RegistryEntrySpec, SandboxSpec};
 
 /// An entry of the registry.
 pub(crate) struct AgentRegistryEntry<'a> {
@@ -45,37 +45,27 @@ pub(crate) fn registry() -> String {
 
 /// Every entry of a sandbox, by number.
 pub(crate) fn entries(spec: &SandboxSpec) -> Vec<AgentRegistryEntry<'_>> {
-    let of_agents =
-        spec.agents.iter().filter_map(|agent| Some((agent.erc8004.as_ref()?, RegistryEntrySubject::Agent(agent))));
-    let of_sellers =
-        spec.sellers.iter().filter_map(|seller| Some((seller.erc8004.as_ref()?, RegistryEntrySubject::Seller(seller))));
+    let ens = |name: &str| json!({"name": "ENS", "endpoint": name});
+    let of_agents = spec.agents.iter().filter_map(|agent| {
+        let entry = agent.erc8004.as_ref()?;
+        let services = vec![ens(entry.ens.as_deref().unwrap_or(&agent.name))];
+        Some((entry, agent.name.as_str(), agent.label(), &agent.about, services))
+    });
+    let of_sellers = spec.sellers.iter().filter_map(|seller| {
+        let (entry, url) = (seller.erc8004.as_ref()?, seller.url.as_str());
+        let web = json!({"name": "web", "endpoint": seller.listed_endpoint.as_deref().unwrap_or(url)});
+        let services = [web].into_iter().chain(entry.ens.as_deref().map(ens)).collect();
+        Some((entry, url, url, &seller.about, services))
+    });
     let numbered = (1..).zip(of_agents.chain(of_sellers));
-    numbered.map(|(number, (spec, subject))| subject.entry(number, spec)).collect()
-}
-
-/// What an entry describes.
-enum RegistryEntrySubject<'a> {
-    Agent(&'a AgentSpec),
-    Seller(&'a SellerSpec),
-}
-
-impl<'a> RegistryEntrySubject<'a> {
-    fn entry(self, number: u64, spec: &'a RegistryEntrySpec) -> AgentRegistryEntry<'a> {
-        let ens = |name: &str| json!({"name": "ENS", "endpoint": name});
-        let (subject, label, about, services) = match self {
-            Self::Agent(agent) => {
-                let name = spec.ens.as_deref().unwrap_or(&agent.name);
-                (agent.name.as_str(), agent.label(), &agent.about, vec![ens(name)])
-            }
-            Self::Seller(seller) => {
-                let endpoint = seller.listed_endpoint.as_deref().unwrap_or(&seller.url);
-                let web = json!({"name": "web", "endpoint": endpoint});
-                let services = [web].into_iter().chain(spec.ens.as_deref().map(ens)).collect();
-                (seller.url.as_str(), seller.url.as_str(), &seller.about, services)
-            }
-        };
-        AgentRegistryEntry { number, subject, spec, file: file(label, about, &services, Some(number)) }
-    }
+    numbered
+        .map(|(number, (spec, subject, label, about, services))| AgentRegistryEntry {
+            number,
+            subject,
+            spec,
+            file: file(label, about, &services, Some(number)),
+        })
+        .collect()
 }
 
 /// A registration file (ERC-8004), without a registration if `number` is `None`.
