@@ -565,8 +565,7 @@ pub(crate) fn option_result(
 }
 
 pub(crate) fn price_document(judged: &JudgedPaymentOption<'_>) -> Option<PriceDocument> {
-    let price = judged.entry.price.as_ref().ok()?;
-    Some(PriceDocument { network: price.network.clone(), asset: price.asset, amount: price.amount.to_string() })
+    judged.entry.price.as_ref().ok().map(PriceDocument::from_price)
 }
 
 pub(crate) fn payee_document(judged: &JudgedPaymentOption<'_>, payees: String) -> Option<PayeeDocument> {

@@ -3,15 +3,17 @@
 
 use std::fmt;
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, U256};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, Refusal};
 use clresolve_core::state::TrustState;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::forms;
 use crate::network::Caip2Network;
 use crate::payee::PayeeProofMethod;
 use crate::route::AgentRoute;
+use crate::terms::Price;
 
 /// The schema identifier.
 pub const SCHEMA: &str = "clresolve.decision/1";
@@ -93,14 +95,22 @@ pub struct PaymentOptionResult {
 }
 
 /// The price that is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceDocument {
     /// The network of the payment.
     pub network: Caip2Network,
     /// The asset's contract.
+    #[serde(deserialize_with = "forms::read_address")]
     pub asset: Address,
     /// Atomic units, in decimal.
-    pub amount: String,
+    #[serde(serialize_with = "forms::in_decimal", deserialize_with = "forms::read_amount")]
+    pub amount: U256,
+}
+
+impl PriceDocument {
+    pub(crate) fn from_price(price: &Price) -> Self {
+        Self { network: price.network.clone(), asset: price.asset, amount: price.amount }
+    }
 }
 
 /// The recipient of the payment.

@@ -24,6 +24,7 @@ use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::verdict::canonical_digest;
 
+use crate::decision::PriceDocument;
 use crate::encoding::decode;
 use crate::forms;
 use crate::limits::MAX_TIMEOUT_SECONDS;
@@ -60,8 +61,9 @@ sol! {
 pub struct Purchase {
     /// The decision on which the payment was made.
     pub decision: Option<StoredDecision>,
-    /// The payment.
-    pub payment: Option<PermittedPayment>,
+    /// The payment that a client permitted with its header (`PAYMENT-SIGNATURE`, in version 1 `X-PAYMENT`). The
+    /// signature is not verified here: only what the chain did with it counts.
+    payment: Option<PaymentPermission>,
     /// The header of the seller's reply (`PAYMENT-RESPONSE`, in version 1 `X-PAYMENT-RESPONSE`), unmodified.
     pub settlement: Option<String>,
 }
@@ -73,7 +75,7 @@ pub struct StoredDecision {
     digest: String,
     name: String,
     verb: String,
-    price: DecidedPrice,
+    price: PriceDocument,
     payee: Address,
     url: Url,
     terms_digest: Option<String>,
@@ -81,15 +83,6 @@ pub struct StoredDecision {
     is_of_several: bool,
     /// When permission to pay the last of the entries expired.
     valid_until: Option<Timestamp>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-struct DecidedPrice {
-    network: Caip2Network,
-    #[serde(deserialize_with = "forms::read_address")]
-    asset: Address,
-    #[serde(deserialize_with = "forms::read_amount")]
-    amount: U256,
 }
 
 /// The fields read from a decision document. Price, payee or route may be missing if the decision allows nothing.
@@ -103,7 +96,7 @@ struct StoredDecisionDocument {
     entries: Vec<StoredEntryDocument>,
     valid_until: Option<Timestamp>,
     terms_digest: Option<String>,
-    price: Option<DecidedPrice>,
+    price: Option<PriceDocument>,
     payee: Option<StoredPayeeDocument>,
     route: Option<StoredRouteDocument>,
 }
@@ -190,30 +183,6 @@ impl StoredDecision {
         let is_late = block.timestamp > last && !mutant!("decisions-never-end");
         (is_early || is_late).then(|| mismatch(PLACE, format!("settled from {first} to {last}"), block.timestamp))
     }
-}
-
-/// A payment that a client permitted with its header (`PAYMENT-SIGNATURE`, in version 1 `X-PAYMENT`). The signature is
-/// not verified here: only what the chain did with it counts.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PermittedPayment(PaymentPermission);
-
-impl PermittedPayment {
-    /// Parses the header.
-    ///
-    /// # Errors
-    /// Why the header permits no payment that could be searched for, in words.
-    pub fn from_header(header: &str) -> Result<Self, String> {
-        let permission = PaymentPermission::from_header(header);
-        permission.map(Self).map_err(|reason| match reason.observed {
-            Some(observed) => format!("{} {observed}", reason.message),
-            None => reason.message,
-        })
-    }
-}
-
-/// The settlement according to a seller's reply.
-struct SettlementReply {
-    transaction: B256,
 }
 
 /// The transfer that the chain must contain: one transfer, authorised by this payment, in this transaction.
@@ -368,7 +337,10 @@ impl Purchase {
         let decision =
             decision.map(StoredDecision::from_bytes).transpose().map_err(|why| format!("decision: {why}"))?;
         let payment =
-            payment.map(PermittedPayment::from_header).transpose().map_err(|why| format!("payment: {why}"))?;
+            payment.map(PaymentPermission::from_header).transpose().map_err(|reason| match reason.observed {
+                Some(observed) => format!("payment: {} {observed}", reason.message),
+                None => format!("payment: {}", reason.message),
+            })?;
         Ok(Self { decision, payment, settlement })
     }
 
@@ -381,7 +353,7 @@ impl Purchase {
     pub fn purchase_facts(&self) -> Option<PurchaseFacts> {
         let StoredDecision { id, digest, name, verb, price, url, is_of_several, .. } = self.decision.clone()?;
         let decision = if mutant!("decisions-state-their-digest") { id } else { digest };
-        let permitted = self.payment.as_ref().map(|PermittedPayment(payment)| payment);
+        let permitted = self.payment.as_ref();
         let network = if is_of_several { permitted.map(|it| it.network.clone()) } else { Some(price.network) };
         Some(PurchaseFacts { decision, name, verb, network, url, payer: permitted.map(|it| it.payer) })
     }
@@ -408,7 +380,7 @@ impl Purchase {
         if let Some(decision) = &self.decision {
             compare("decision: /name", name, &decision.name)?;
         }
-        let Some(PermittedPayment(payment)) = &self.payment else {
+        let Some(payment) = &self.payment else {
             return Err(unproven_reason("payment", "missing, so any transaction could be presented").into());
         };
         payment.check_accepted()?;
@@ -435,10 +407,9 @@ impl Purchase {
         let Some(header) = &self.settlement else {
             return Err(unproven_reason("settlement", "missing, so the transaction is unknown").into());
         };
-        let answer = SettlementReply::from_header(header, payment)?;
         Ok(DueTransfer {
             network: payment.network.clone(),
-            transaction: answer.transaction,
+            transaction: payment.transaction_of_reply(header)?,
             asset,
             payer: payment.payer,
             pay_to: payment.pay_to,
@@ -461,11 +432,12 @@ impl PaymentPermission {
             None => Ok(()),
         }
     }
-}
 
-impl SettlementReply {
-    /// Parses the reply's header, and checks that it is about this payment.
-    fn from_header(header: &str, payment: &PaymentPermission) -> Result<Self, Box<Reason>> {
+    /// The transaction that settled this payment according to the header of the seller's reply.
+    ///
+    /// # Errors
+    /// `settlement-mismatch` if the reply is about another payment, `settlement-unproven` if it names no transaction.
+    fn transaction_of_reply(&self, header: &str) -> Result<B256, Box<Reason>> {
         let unreadable = |cause: String| unproven_reason("settlement", format!("cannot be read: {cause}"));
         let answer = decode(header, REPLY).map_err(|error| unreadable(excerpt(&error.to_string())))?;
         let text = |member: &str| answer.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -473,26 +445,25 @@ impl SettlementReply {
         if answer.get("success") != Some(&Value::Bool(true)) {
             return Err(mismatch("settlement: /success", true, shown("success")));
         }
-        let network = text("network").and_then(|network| match payment.version {
+        let network = text("network").and_then(|network| match self.version {
             X402Version::V1 => Caip2Network::from_v1_name(network),
             X402Version::V2 => network.parse().ok(),
         });
-        if network.as_ref() != Some(&payment.network) {
-            return Err(mismatch("settlement: /network", &payment.network, shown("network")));
+        if network.as_ref() != Some(&self.network) {
+            return Err(mismatch("settlement: /network", &self.network, shown("network")));
         }
         if let Some(payer) = text("payer")
-            && forms::parse_address(payer) != Some(payment.payer)
+            && forms::parse_address(payer) != Some(self.payer)
         {
-            return Err(mismatch("settlement: /payer", payment.payer, payer));
+            return Err(mismatch("settlement: /payer", self.payer, payer));
         }
         if let Some(amount) = text("amount")
-            && forms::parse_amount(amount) != Some(payment.amount)
+            && forms::parse_amount(amount) != Some(self.amount)
         {
-            return Err(mismatch("settlement: /amount", payment.amount, amount));
+            return Err(mismatch("settlement: /amount", self.amount, amount));
         }
         let transaction = text("transaction").and_then(forms::parse_word);
-        let transaction = transaction.ok_or_else(|| unreadable("it names no transaction".to_owned()))?;
-        Ok(Self { transaction })
+        Ok(transaction.ok_or_else(|| unreadable("it names no transaction".to_owned()))?)
     }
 }
 

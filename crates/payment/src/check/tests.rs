@@ -291,9 +291,9 @@ impl Seller {
             return false;
         };
         let demanded = &terms["accepts"][0];
-        let stated = json!({"network": price.network, "asset": price.asset, "amount": price.amount});
+        let stated = json!({"network": price.network, "asset": price.asset, "amount": price.amount.to_string()});
         let is_stated = ["network", "amount"].iter().all(|member| stated[member] == demanded[member]);
-        is_stated && price.asset == USDC && price.amount.parse().is_ok_and(|amount: u64| amount <= 50_000)
+        is_stated && price.asset == USDC && price.amount <= U256::from(50_000)
     }
 
     /// The seller with one changed byte in one artifact: the terms, what the name publishes, the registration and its

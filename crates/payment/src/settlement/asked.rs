@@ -5,8 +5,9 @@ use clresolve_core::mutant;
 use clresolve_core::name::EnsName;
 use clresolve_verdict::verdict::canonical_digest;
 
-use super::{DecidedPrice, StoredDecision};
+use super::StoredDecision;
 use crate::decide::{selected_options, terms_subject};
+use crate::decision::PriceDocument;
 use crate::request::PaymentDecisionRequest;
 use crate::route::AgentRoute;
 use crate::terms::{PaymentOption, Price};
@@ -33,17 +34,10 @@ impl StoredDecision {
         let prices: Result<Vec<&Price>, _> = entries.iter().map(|entry| entry.price.as_ref()).collect();
         let prices = prices.map_err(|_| "an entry states no price")?;
         let first = prices.first().ok_or("no entry was demanded")?;
-        require(self.price.equals_price(first), "its price")?;
+        require(self.price == PriceDocument::from_price(first), "its price")?;
         require(self.payee == first.pay_to, "its payee")?;
         let digest = canonical_digest(&terms_subject(Some(url), &terms, &entries));
         require(self.terms_digest.as_ref() == Some(&digest), "its terms_digest")
-    }
-}
-
-impl DecidedPrice {
-    fn equals_price(&self, price: &Price) -> bool {
-        let Self { network, asset, amount } = self;
-        (network, asset, amount) == (&price.network, &price.asset, &price.amount)
     }
 }
 

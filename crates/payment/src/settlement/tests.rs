@@ -69,7 +69,7 @@ fn decision() -> Value {
 fn purchase(payment: &Value, reply: &Value) -> Purchase {
     Purchase {
         decision: None,
-        payment: Some(PermittedPayment::from_header(&header(payment)).expect("a payment")),
+        payment: Some(PaymentPermission::from_header(&header(payment)).expect("a payment")),
         settlement: Some(header(reply)),
     }
 }
@@ -215,7 +215,7 @@ fn a_reply_that_cannot_be_read_names_no_transaction() {
 #[test]
 fn what_is_no_payment_or_decision_is_refused() {
     for text in ["", "e30=", "e30", &header(&json!({"x402Version": 2})), &header(&json!({"x402Version": 3}))] {
-        assert!(PermittedPayment::from_header(text).is_err(), "{text}");
+        assert!(PaymentPermission::from_header(text).is_err(), "{text}");
     }
     let mut other = decision();
     other["schema"] = json!("clresolve.decision/2");
@@ -441,7 +441,7 @@ fn the_signature_of_a_permit_is_bounded() {
     let mut payment = by_permit();
     for (bytes, is_read) in [(0, false), (1, true), (4096, true), (4097, false)] {
         payment["payload"]["signature"] = json!(Bytes::from(vec![1; bytes]));
-        assert_eq!(PermittedPayment::from_header(&header(&payment)).is_ok(), is_read, "{bytes}");
+        assert_eq!(PaymentPermission::from_header(&header(&payment)).is_ok(), is_read, "{bytes}");
     }
 }
 
