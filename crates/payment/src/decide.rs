@@ -365,21 +365,14 @@ fn judge_all<'t>(
     question: &PaymentQuestion<'_>,
     measure: &PaymentCriteria<'_>,
 ) -> Vec<JudgedPaymentOption<'t>> {
-    let held = PaymentOptionInputs {
-        offers: ParsedOffers::read(&terms.offers),
-        payment: question.signed.map(|header| PaymentHeader::read(header, terms)),
-    };
-    entries.iter().map(|(index, entry)| judge(&held, *index, entry, question, measure)).collect()
-}
-
-/// Data against which every entry is compared. It is parsed only once.
-struct PaymentOptionInputs {
-    offers: ParsedOffers,
-    payment: Option<Result<PaymentHeader, Box<Reason>>>,
+    let offers = ParsedOffers::read(&terms.offers);
+    let payment = question.signed.map(|header| PaymentHeader::read(header, terms));
+    entries.iter().map(|(index, entry)| judge(&offers, &payment, *index, entry, question, measure)).collect()
 }
 
 fn judge<'t>(
-    held: &PaymentOptionInputs,
+    offers: &ParsedOffers,
+    payment: &Option<Result<PaymentHeader, Box<Reason>>>,
     index: usize,
     entry: &'t PaymentOption,
     question: &PaymentQuestion<'_>,
@@ -410,19 +403,19 @@ fn judge<'t>(
     objections.extend(price_objections(price, limit, measure.limits));
     let nobody = NetworkPayees::default();
     let payees = measure.payees.get(&price.network).unwrap_or(&nobody);
-    let proven = match payees.prove(price, &held.offers, &resources, measure.now) {
+    let proven = match payees.prove(price, offers, &resources, measure.now) {
         Ok(proven) => Some(proven),
         Err(reasons) => {
             objections.extend(reasons.into_iter().map(|reason| PaymentObjection::new(PaymentCheck::Payee, reason)));
             None
         }
     };
-    let refused = match (&held.payment, limit) {
+    let refused = match (payment, limit) {
         (Some(Err(reason)), _) => Some(reason.clone()),
         (Some(Ok(payment)), Some(limit)) => payment.check(&entry.json, price, &limit.asset, measure.now).err(),
         (Some(Ok(_)), None) | (None, _) => None,
     };
-    let unmade = unmade_option_checks(measure.limits, limit, &held.payment);
+    let unmade = unmade_option_checks(measure.limits, limit, payment);
     objections.extend(refused.map(|reason| PaymentObjection::new(PaymentCheck::Signature, *reason)));
     JudgedPaymentOption { index, entry, proven, objections, unmade }
 }
