@@ -1,4 +1,5 @@
-//! EIP-712 signatures: the signed types, their domains, and the recovery of the signer.
+//! EIP-712 signatures: the signed types, their domains, and the recovery of the signer. Also the calls that carry such
+//! types.
 
 use alloy_primitives::{Address, B256, U256, address, hex};
 use alloy_sol_types::{Eip712Domain, eip712_domain, sol};
@@ -41,6 +42,27 @@ sol! {
         address to;
         uint256 validAfter;
     }
+
+    // Calls of the x402 proxy for Permit2 (`x402ExactPermit2Proxy`).
+    struct PermitTransferFrom {
+        TokenPermissions permitted;
+        uint256 nonce;
+        uint256 deadline;
+    }
+
+    struct EIP2612Permit {
+        uint256 value;
+        uint256 deadline;
+        bytes32 r;
+        bytes32 s;
+        uint8 v;
+    }
+
+    function settle(PermitTransferFrom permit, address owner, Witness witness, bytes signature);
+
+    function settleWithPermit(
+        EIP2612Permit permit2612, PermitTransferFrom permit, address owner, Witness witness, bytes signature
+    );
 
     // x402 extension offer-receipt 0.6, sections 4.3 and 5.3.
     struct Offer {

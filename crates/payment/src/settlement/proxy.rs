@@ -1,38 +1,8 @@
 //! Decodes calls to the x402 proxy for Permit2 (`x402ExactPermit2Proxy`).
 
-use alloy_sol_types::{SolCall as _, sol};
+use alloy_sol_types::SolCall as _;
 
-sol! {
-    struct TokenPermissions {
-        address token;
-        uint256 amount;
-    }
-
-    struct PermitTransferFrom {
-        TokenPermissions permitted;
-        uint256 nonce;
-        uint256 deadline;
-    }
-
-    struct Witness {
-        address to;
-        uint256 validAfter;
-    }
-
-    struct EIP2612Permit {
-        uint256 value;
-        uint256 deadline;
-        bytes32 r;
-        bytes32 s;
-        uint8 v;
-    }
-
-    function settle(PermitTransferFrom permit, address owner, Witness witness, bytes signature);
-
-    function settleWithPermit(
-        EIP2612Permit permit2612, PermitTransferFrom permit, address owner, Witness witness, bytes signature
-    );
-}
+use crate::typed_data::{settleCall, settleWithPermitCall};
 
 /// The permit that this call settles, or `None`. Like the contract, ignores data after the arguments. Takes time and
 /// memory proportional to the input, and copies only one argument.
