@@ -20,8 +20,10 @@ pub(crate) use self::parts::{ReceiptClaim, ReceiptParts, ReceiptPartsError, Sign
 use self::parts::{existing_pointers, has_value_at, is_ed25519, unknown_members};
 use crate::receipt::json::JsonNode;
 
-struct ReceiptFamilyDefinition {
-    family: ReceiptFamily,
+/// How a family of receipts is recognized and split.
+#[derive(Debug)]
+pub(crate) struct ReceiptFamilyDefinition {
+    pub(crate) family: ReceiptFamily,
     /// Whether a receipt has the family's shape.
     is: fn(&JsonNode) -> bool,
     /// Splits such a receipt into its parts; `None` for x402's own receipts.
@@ -88,20 +90,10 @@ fn is_artifact(receipt: &JsonNode, format: &str) -> bool {
 #[derive(Debug)]
 pub(crate) enum ReceiptFamilyCandidates {
     /// One family, or two with the same shape, the likelier one first.
-    Clear(Vec<ReceiptFamilyCandidate>),
+    Clear(Vec<&'static ReceiptFamilyDefinition>),
     /// None, several, or one whose members name another kind. Anyone can add such members where they are unsigned, so
     /// only a signature identifies the family.
-    Open(Vec<ReceiptFamilyCandidate>),
-}
-
-/// A family whose shape the receipt has.
-#[derive(Clone, Copy)]
-pub(crate) struct ReceiptFamilyCandidate(&'static ReceiptFamilyDefinition);
-
-impl std::fmt::Debug for ReceiptFamilyCandidate {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.family().fmt(out)
-    }
+    Open(Vec<&'static ReceiptFamilyDefinition>),
 }
 
 /// A receipt parsed as one of a family.
@@ -117,14 +109,10 @@ pub(crate) enum ParsedReceipt {
     },
 }
 
-impl ReceiptFamilyCandidate {
-    pub(crate) const fn family(self) -> ReceiptFamily {
-        self.0.family
-    }
-
-    pub(crate) fn read(self, receipt: &JsonNode) -> ParsedReceipt {
+impl ReceiptFamilyDefinition {
+    pub(crate) fn read(&self, receipt: &JsonNode) -> ParsedReceipt {
         const KNOWN: [&str; 3] = ["format", "payload", "signature"];
-        match self.0.take_apart {
+        match self.take_apart {
             Some(take_apart) => ParsedReceipt::Parts(Box::new(take_apart(receipt))),
             None => ParsedReceipt::Artifact {
                 artifact: receipt.with_only_members(&KNOWN),
@@ -136,8 +124,8 @@ impl ReceiptFamilyCandidate {
 
 /// The candidate families of a receipt, by its shape.
 pub(crate) fn candidate_families(receipt: &JsonNode) -> ReceiptFamilyCandidates {
-    let mut candidates: Vec<_> = TABLE.iter().filter(|row| (row.is)(receipt)).map(ReceiptFamilyCandidate).collect();
-    let families: Vec<_> = candidates.iter().map(|candidate| candidate.family()).collect();
+    let mut candidates: Vec<_> = TABLE.iter().filter(|row| (row.is)(receipt)).collect();
+    let families: Vec<_> = candidates.iter().map(|candidate| candidate.family).collect();
     let is_clear = match families[..] {
         [ReceiptFamily::A1, ReceiptFamily::A2] | [ReceiptFamily::E, ReceiptFamily::E2] | [_] => true,
         [ReceiptFamily::B2, ReceiptFamily::B3] => !website::declares_other_kind(receipt),

@@ -409,7 +409,7 @@ impl<'de> Visitor<'de> for &mut JsonNodeReader {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<JsonNode, A::Error> {
         let mut names = std::collections::HashSet::new();
         let mut object = Vec::new();
-        while let Some(JsonMemberName(name)) = members.next_key()? {
+        while let Some(name) = members.next_key::<Wtf8Text>()? {
             if name.bytes().len() > LIMITS.name && name.utf16_units().count() > LIMITS.name {
                 return Err(
                     self.refuse(ReceiptParseError::TooMuch { what: "code units in a name", limit: LIMITS.name })
@@ -427,12 +427,9 @@ impl<'de> Visitor<'de> for &mut JsonNodeReader {
     }
 }
 
-/// A member name.
-struct JsonMemberName(Wtf8Text);
-
-impl<'de> serde::Deserialize<'de> for JsonMemberName {
+impl<'de> serde::Deserialize<'de> for Wtf8Text {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(Wtf8TextVisitor).map(Self)
+        deserializer.deserialize_bytes(Wtf8TextVisitor)
     }
 }
 

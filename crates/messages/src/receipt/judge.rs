@@ -26,7 +26,7 @@ use crate::receipt::canonical::CanonicalJsonError;
 pub use crate::receipt::echo::RequestMatchStrength;
 use crate::receipt::echo::{self, RequestEcho, claim_at_pointer};
 use crate::receipt::family::{
-    ParsedReceipt, ReceiptClaim, ReceiptFamily, ReceiptFamilyCandidate, ReceiptFamilyCandidates, ReceiptParts,
+    ParsedReceipt, ReceiptClaim, ReceiptFamily, ReceiptFamilyCandidates, ReceiptFamilyDefinition, ReceiptParts,
     ReceiptPartsError, candidate_families,
 };
 use crate::receipt::json::{JsonNode, MAX_BYTES, ReceiptParseError, parse};
@@ -156,7 +156,7 @@ pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
 /// Judges the receipt as the family of its shape, or as one of two families with the same shape.
 fn judged_by_shape(
     receipt: &JsonNode,
-    families: &[ReceiptFamilyCandidate],
+    families: &[&ReceiptFamilyDefinition],
     known: &ReceiptKnowledge<'_>,
 ) -> ReceiptJudgement {
     let mut checks = ReceiptJudgementBuilder::default();
@@ -165,7 +165,7 @@ fn judged_by_shape(
         match family.read(receipt) {
             ParsedReceipt::Parts(reading) => readings.push(CanonicalReceipt::from_parts(*reading)),
             ParsedReceipt::Artifact { artifact, unsigned } => {
-                return checks.artifact_judged(family.family(), &artifact, unsigned, known);
+                return checks.artifact_judged(family.family, &artifact, unsigned, known);
             }
         }
     }
@@ -186,19 +186,19 @@ fn judged_by_shape(
 /// signed.
 fn judged_by_signature(
     receipt: &JsonNode,
-    families: &[ReceiptFamilyCandidate],
+    families: &[&ReceiptFamilyDefinition],
     known: &ReceiptKnowledge<'_>,
 ) -> ReceiptJudgement {
     let mut signed = None;
     for family in families {
         let found = match family.read(receipt) {
             ParsedReceipt::Artifact { artifact, unsigned } => {
-                ReceiptJudgementBuilder::default().artifact_judged(family.family(), &artifact, unsigned, known)
+                ReceiptJudgementBuilder::default().artifact_judged(family.family, &artifact, unsigned, known)
             }
             ParsedReceipt::Parts(reading) => match CanonicalReceipt::from_parts(*reading) {
                 Ok(canonical) if canonical.is_signed_by(known.signer) => {
                     let mut checks = ReceiptJudgementBuilder::default();
-                    checks.add_family(family.family());
+                    checks.add_family(family.family);
                     checks.canonical_judged(canonical, known)
                 }
                 _ => continue,
@@ -330,7 +330,7 @@ impl ReceiptJudgementBuilder {
     }
 
     fn without_family(
-        families: &[ReceiptFamilyCandidate],
+        families: &[&ReceiptFamilyDefinition],
         signer: Result<&ReceiptSigner, &Reason>,
     ) -> ReceiptJudgement {
         let mut checks = Self::default();
@@ -339,7 +339,7 @@ impl ReceiptJudgementBuilder {
             checks.add_objection(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
             return checks.into_judgement();
         }
-        let slugs: Vec<_> = families.iter().map(|family| family.family().slug()).collect();
+        let slugs: Vec<_> = families.iter().map(|family| family.family.slug()).collect();
         let expected = "the shape of one family, or a signature that is valid in one of them";
         let reason = Reason::new(ReasonCode::ReceiptFamilyUnknown).expected(expected);
         let observed = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
@@ -402,10 +402,7 @@ impl ReceiptJudgementBuilder {
     /// payment.
     fn check_decision(&mut self, parts: &ReceiptParts, known: &ReceiptKnowledge<'_>, bought: &PurchaseFacts) {
         let Some(agent) = known.agent else { return self.add_undecided(ReceiptCheck::Decision) };
-        let asked = known
-            .request
-            .into_iter()
-            .flat_map(|request| stated_verbs(request.content(), X402EnvelopeDefinition::OfSchemas, agent));
+        let asked = known.request.into_iter().flat_map(|request| stated_verbs(request.content(), true, agent));
         let asked = asked.map(|claim| claim.with_root("request: "));
         let mut called = signed_verbs(parts, agent).chain(asked);
         let other = called.find(|claim| claim.value.as_deref() != Some(bought.verb.as_str()));
@@ -710,29 +707,16 @@ fn agent_names(
 }
 
 fn signed_verbs(parts: &ReceiptParts, agent: &ReceiptAgent) -> impl Iterator<Item = ReceiptClaim> {
-    let envelope = if parts.family.follows_published_schemas() {
-        X402EnvelopeDefinition::OfSchemas
-    } else {
-        X402EnvelopeDefinition::Own
-    };
-    stated_verbs(&parts.content, envelope, agent).into_iter().map(|claim| claim.with_root(parts.root))
+    let stated = stated_verbs(&parts.content, parts.family.follows_published_schemas(), agent);
+    stated.into_iter().map(|claim| claim.with_root(parts.root))
 }
 
-/// Whose definition of `x402` applies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum X402EnvelopeDefinition {
-    /// CommandLayer's schemas, which define a member for the verb.
-    OfSchemas,
-    /// The signer's own definition.
-    Own,
-}
-
-/// What a receipt or a request states about the called verb. Outside the schemas' member, a word counts only if it is a
-/// verb of CommandLayer or of the agent, because a signer may use its own words.
-fn stated_verbs(content: &JsonNode, envelope: X402EnvelopeDefinition, agent: &ReceiptAgent) -> Vec<ReceiptClaim> {
+/// What a receipt or a request states about the called verb. If it follows CommandLayer's schemas, any word counts in
+/// their member for the verb. Elsewhere a word counts only if it is a verb of CommandLayer or of the agent, because a
+/// signer may use its own words.
+fn stated_verbs(content: &JsonNode, follows_schemas: bool, agent: &ReceiptAgent) -> Vec<ReceiptClaim> {
     let is_known = |word: &str| VERBS.contains(&word) || agent.verbs.iter().any(|own| own == word);
-    let is_verb =
-        |place: &str, word: &str| is_known(word) || (envelope == X402EnvelopeDefinition::OfSchemas && place == VERB[0]);
+    let is_verb = |place: &str, word: &str| is_known(word) || (follows_schemas && place == VERB[0]);
     let stated = VERB.map(|place| (place, claim_at_pointer(content, place)));
     let named =
         stated.into_iter().filter(|(place, claim)| claim.value.as_deref().is_some_and(|word| is_verb(place, word)));
