@@ -73,19 +73,20 @@ pub(super) fn check_bound_schemas(
     {
         let mut all_pinned = true;
         for side in SchemaSide::ALL {
-            let Some(pinned) = PinnedSchemaEntry::from_entry(verb.schema(side)) else {
+            let entry = verb.schema(side);
+            let Some(pinned) = entry.sha256 else {
                 all_pinned = false;
                 found.add(Reason::new(ReasonCode::SchemaUnpinned).at_place(side.schema_pointer()));
                 continue;
             };
             if let Some(fetched) = schemas.fetched_responses(side) {
-                check_bytes(side, fetched, pinned, profile, &mut found);
+                check_bytes(side, fetched, &entry.id, pinned, profile, &mut found);
             }
             if let Some(location) = card.schema_mirror(side).filter(|location| !verbs::is_https(location)) {
                 let reason = Reason::new(ReasonCode::SchemaMirrorUnreachable).expected("an https URL");
                 found.add_once(reason.observed(excerpt(location)).at_place(side.mirror_pointer()));
             }
-            check_checksums(side, pinned, records, &mut found);
+            check_checksums(side, entry, pinned, records, &mut found);
         }
         if all_pinned {
             check_binding_records(verb, manifest, records, &mut found);
@@ -105,14 +106,14 @@ pub fn proven_schema(
     profile: &ConformanceProfile,
 ) -> Result<ServedSchema, Vec<Reason>> {
     let mut found = ReasonCollector::default();
-    let Some(pinned) = PinnedSchemaEntry::from_entry(entry) else {
+    let Some(pinned) = entry.sha256 else {
         return Err(vec![Reason::new(ReasonCode::SchemaUnpinned).at_place(side.schema_pointer())]);
     };
-    check_bytes(side, fetched, pinned, profile, &mut found);
+    check_bytes(side, fetched, &entry.id, pinned, profile, &mut found);
     let mut against: Vec<_> =
         found.with_effects(profile).into_iter().filter(|reason| reason.effect != ReasonEffect::Warn).collect();
     let is_believed = clresolve_core::mutant!("schemas-of-anybody");
-    match fetched.served_documents().find(|served| served.digest() == pinned.sha256 || is_believed) {
+    match fetched.served_documents().find(|served| served.digest() == pinned || is_believed) {
         Some(served) if against.is_empty() || is_believed => Ok(served.clone()),
         _ => {
             if against.is_empty() {
@@ -132,16 +133,16 @@ pub fn check_published_schema(
     profile: &ConformanceProfile,
 ) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    let Some(pinned) = PinnedSchemaEntry::from_entry(entry) else {
+    let Some(pinned) = entry.sha256 else {
         return vec![Reason::new(ReasonCode::SchemaUnpinned).at_place(side.schema_pointer())];
     };
-    check_bytes(side, fetched, pinned, profile, &mut found);
+    check_bytes(side, fetched, &entry.id, pinned, profile, &mut found);
     if let Err(fault) = &fetched.canonical {
         found.add_once(unavailable_reason(side, fault));
     }
     if let Some(listed) = entry.published_crlf_sha256 {
         let note = Reason::new(ReasonCode::ChecksumLineEndings).expected(listed.to_string());
-        found.add(note.observed(pinned.sha256.to_string()).at_place(CHECKSUM_LIST));
+        found.add(note.observed(pinned.to_string()).at_place(CHECKSUM_LIST));
     }
     found.with_effects(profile)
 }
@@ -149,30 +150,19 @@ pub fn check_published_schema(
 /// The location of findings on the publisher's checksum list.
 const CHECKSUM_LIST: &str = "checksums.txt";
 
-#[derive(Clone, Copy)]
-struct PinnedSchemaEntry<'m> {
-    entry: &'m BoundSchemaEntry,
-    sha256: Digest,
-}
-
-impl<'m> PinnedSchemaEntry<'m> {
-    fn from_entry(entry: &'m BoundSchemaEntry) -> Option<Self> {
-        entry.sha256.map(|sha256| Self { entry, sha256 })
-    }
-}
-
 /// Checks one bound schema's bytes from its canonical location and its mirror.
 fn check_bytes(
     side: SchemaSide,
     bound: &SchemaResponses,
-    pinned: PinnedSchemaEntry<'_>,
+    id: &str,
+    pinned: Digest,
     profile: &ConformanceProfile,
     found: &mut ReasonCollector,
 ) {
     let SchemaResponses { canonical, mirror } = bound;
     match canonical {
-        Ok(served) => compare_with_pin(served, pinned, side.schema_pointer(), found),
-        Err(cause) if !matches!(mirror, Some(Ok(mirror)) if mirror.digest() == pinned.sha256) => {
+        Ok(served) => compare_with_pin(served, id, pinned, side.schema_pointer(), found),
+        Err(cause) if !matches!(mirror, Some(Ok(mirror)) if mirror.digest() == pinned) => {
             found.add(unavailable_reason(side, cause));
         }
         Err(_) => {}
@@ -199,23 +189,19 @@ fn unavailable_reason(side: SchemaSide, fault: &RecordableCause<SchemaFetchError
 }
 
 /// PC-2, PC-5, PC-9: compares the bytes of a canonical location with the manifest.
-fn compare_with_pin(served: &ServedSchema, pinned: PinnedSchemaEntry<'_>, place: &str, found: &mut ReasonCollector) {
-    let id = &pinned.entry.id;
-    let same = served.digest() == pinned.sha256;
-    let differs = |code| {
-        Reason::new(code).expected(pinned.sha256.to_string()).observed(served.digest().to_string()).at_place(place)
-    };
+fn compare_with_pin(served: &ServedSchema, id: &str, pinned: Digest, place: &str, found: &mut ReasonCollector) {
+    let same = served.digest() == pinned;
+    let differs =
+        |code| Reason::new(code).expected(pinned.to_string()).observed(served.digest().to_string()).at_place(place);
     if !same && differs_only_in_line_ends(served, pinned) {
         found.add(differs(ReasonCode::SchemaChecksumMismatch).requirement("PC-5"));
         found.add(differs(ReasonCode::ChecksumLineEndings));
         return;
     }
     match served.parsed_schema() {
-        Ok(document) if document.id.as_ref() != Some(id) => {
+        Ok(document) if document.id.as_deref() != Some(id) => {
             let observed = document.id.as_deref().map_or_else(|| "no $id".to_owned(), excerpt);
-            found.add(
-                Reason::new(ReasonCode::SchemaIdMismatch).expected(id.as_str()).observed(observed).at_place(place),
-            );
+            found.add(Reason::new(ReasonCode::SchemaIdMismatch).expected(id).observed(observed).at_place(place));
         }
         _ if same => {}
         _ => found.add(differs(ReasonCode::PublishedVersionMutated)),
@@ -223,15 +209,15 @@ fn compare_with_pin(served: &ServedSchema, pinned: PinnedSchemaEntry<'_>, place:
 }
 
 /// Whether these are the pinned bytes with CRLF line ends.
-fn differs_only_in_line_ends(served: &ServedSchema, pinned: PinnedSchemaEntry<'_>) -> bool {
-    served.lf_digest() == Some(pinned.sha256)
+fn differs_only_in_line_ends(served: &ServedSchema, pinned: Digest) -> bool {
+    served.lf_digest() == Some(pinned)
 }
 
 /// CL-17: the mirror serves the pinned bytes, the bytes of the canonical location, or the same JSON value.
 fn check_mirror(
     mirror: &ServedSchema,
     canonical: Option<&ServedSchema>,
-    pinned: PinnedSchemaEntry<'_>,
+    pinned: Digest,
     place: &str,
     found: &mut ReasonCollector,
 ) {
@@ -239,10 +225,10 @@ fn check_mirror(
         let value = |served: &ServedSchema| served.parsed_schema().map(|document| document.value).ok();
         mirror.digest() == canonical.digest() || value(mirror).is_some() && value(mirror) == value(canonical)
     };
-    if mirror.digest() == pinned.sha256 || differs_only_in_line_ends(mirror, pinned) || canonical.is_some_and(same) {
+    if mirror.digest() == pinned || differs_only_in_line_ends(mirror, pinned) || canonical.is_some_and(same) {
         return;
     }
-    let expected = canonical.map_or(pinned.sha256, ServedSchema::digest);
+    let expected = canonical.map_or(pinned, ServedSchema::digest);
     found.add(
         Reason::new(ReasonCode::SchemaMirrorMismatch)
             .expected(expected.to_string())
@@ -265,7 +251,13 @@ fn check_strictness(
 }
 
 /// PC-4: both spellings of the checksum record, if set.
-fn check_checksums(side: SchemaSide, pinned: PinnedSchemaEntry<'_>, records: &RecordSet, found: &mut ReasonCollector) {
+fn check_checksums(
+    side: SchemaSide,
+    entry: &BoundSchemaEntry,
+    pinned: Digest,
+    records: &RecordSet,
+    found: &mut ReasonCollector,
+) {
     let keys = match side {
         SchemaSide::Request => [RecordKey::ChecksumRequest, RecordKey::ChecksumSchemaRequest],
         SchemaSide::Receipt => [RecordKey::ChecksumReceipt, RecordKey::ChecksumSchemaReceipt],
@@ -275,13 +267,13 @@ fn check_checksums(side: SchemaSide, pinned: PinnedSchemaEntry<'_>, records: &Re
             continue;
         };
         let digest = text.parse::<Digest>().ok();
-        if digest == Some(pinned.sha256) {
+        if digest == Some(pinned) {
             continue;
         }
         let reason =
-            |code| Reason::new(code).expected(pinned.sha256.to_string()).observed(excerpt(text)).at_place(key.as_str());
+            |code| Reason::new(code).expected(pinned.to_string()).observed(excerpt(text)).at_place(key.as_str());
         found.add(reason(ReasonCode::SchemaChecksumMismatch));
-        if digest.is_some() && digest == pinned.entry.published_crlf_sha256 {
+        if digest.is_some() && digest == entry.published_crlf_sha256 {
             found.add(reason(ReasonCode::ChecksumLineEndings));
         }
     }

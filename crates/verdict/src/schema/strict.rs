@@ -34,14 +34,7 @@ pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// The parts of a schema that a strict compiler would reject. One pass finds them, before it is known which other
 /// schemas are available.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StrictModeFaults(Vec<ConditionalFault>);
-
-/// A part that a strict compiler rejects: always, or unless the schema with this absolute URI is available.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ConditionalFault {
-    unless_at_hand: Option<String>,
-    fault: StrictModeFault,
-}
+pub struct StrictModeFaults(Vec<StrictModeFault>);
 
 impl StrictModeFaults {
     /// Analyses `schema`.
@@ -64,13 +57,13 @@ impl StrictModeFaults {
     /// The faults, at most [`MAX_FAULTS`]. `at_hand` returns whether the schema with this absolute URI (without
     /// fragment) is available. References to the schema itself are always allowed.
     pub fn faults(&self, at_hand: impl Fn(&str) -> bool) -> impl Iterator<Item = &StrictModeFault> {
-        let is_refused = move |word: &&ConditionalFault| !word.unless_at_hand.as_deref().is_some_and(&at_hand);
-        self.0.iter().filter(is_refused).map(|word| &word.fault).take(MAX_FAULTS)
+        let is_refused = move |fault: &&StrictModeFault| !fault.unless_at_hand.as_deref().is_some_and(&at_hand);
+        self.0.iter().filter(is_refused).take(MAX_FAULTS)
     }
 
     /// The absolute URIs, without fragment, of the other schemas that it refers to, at most [`MAX_REFERENCES`].
     pub fn references(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|word| word.unless_at_hand.as_deref())
+        self.0.iter().filter_map(|fault| fault.unless_at_hand.as_deref())
     }
 }
 
@@ -86,6 +79,8 @@ pub struct StrictModeFault {
     pub pointer: String,
     /// The kind of fault.
     pub kind: StrictModeFaultKind,
+    /// There is no fault if the schema with this absolute URI is available.
+    unless_at_hand: Option<String>,
 }
 
 impl fmt::Display for StrictModeFault {
@@ -186,7 +181,7 @@ struct SchemaTraversal<'s> {
     /// The other schemas that are referred to.
     targets: BTreeSet<&'s str>,
     faults: usize,
-    found: Vec<ConditionalFault>,
+    found: Vec<StrictModeFault>,
 }
 
 impl<'s> SchemaTraversal<'s> {
@@ -252,8 +247,8 @@ impl<'s> SchemaTraversal<'s> {
             return self.add_fault(kind);
         }
         self.targets.insert(target);
-        let fault = StrictModeFault { pointer: excerpt(&self.place), kind };
-        self.found.push(ConditionalFault { unless_at_hand: Some(self.absolute(target)), fault });
+        let unless_at_hand = Some(self.absolute(target));
+        self.found.push(StrictModeFault { pointer: excerpt(&self.place), kind, unless_at_hand });
     }
 
     fn absolute(&self, target: &str) -> String {
@@ -285,8 +280,7 @@ impl<'s> SchemaTraversal<'s> {
     fn add_fault(&mut self, kind: StrictModeFaultKind) {
         if self.faults < MAX_FAULTS {
             self.faults += 1;
-            let fault = StrictModeFault { pointer: excerpt(&self.place), kind };
-            self.found.push(ConditionalFault { unless_at_hand: None, fault });
+            self.found.push(StrictModeFault { pointer: excerpt(&self.place), kind, unless_at_hand: None });
         }
     }
 }
