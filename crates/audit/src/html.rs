@@ -224,20 +224,17 @@ fn actors(overview: &AuditOverview) -> Markup {
 /// Number of names for a bar of full width. All actors share one scale.
 fn longest_bar(overview: &AuditOverview) -> u64 {
     let of_actor = |actor| {
-        let (most, others) = causes_at_the_top(overview, actor);
+        let [most, others] = causes_at_the_top(overview, actor);
         most.iter().map(|(_, names)| *names).chain([names_of(&others)]).max()
     };
     ACTORS.into_iter().filter_map(of_actor).max().unwrap_or(0)
 }
 
-/// Causes with their numbers of names.
-type DefectCategoryCounts = Vec<(DefectCategory, u64)>;
-
-/// The most frequent causes, and the others.
-fn causes_at_the_top(overview: &AuditOverview, actor: FixerRole) -> (DefectCategoryCounts, DefectCategoryCounts) {
+/// The most frequent causes, and the others, with their numbers of names.
+fn causes_at_the_top(overview: &AuditOverview, actor: FixerRole) -> [Vec<(DefectCategory, u64)>; 2] {
     let mut most = overview.causes_of(actor);
     let others = most.split_off(most.len().min(CAUSES_AT_THE_TOP));
-    (most, others)
+    [most, others]
 }
 
 fn names_of(causes: &[(DefectCategory, u64)]) -> u64 {
@@ -246,7 +243,7 @@ fn names_of(causes: &[(DefectCategory, u64)]) -> u64 {
 
 /// Why an actor must act. The numbers add up to the names on which the actor must act.
 fn causes(overview: &AuditOverview, actor: FixerRole, longest: u64) -> Markup {
-    let (most, others) = causes_at_the_top(overview, actor);
+    let [most, others] = causes_at_the_top(overview, actor);
     let item = |cause, words, class, names| {
         html! {
             li {
