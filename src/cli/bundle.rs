@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::args::{BundleCommand, BundleExportArguments, BundleVerifyArguments, NetworkArguments, OutputFormat};
-use super::exit::ExitStatus;
+use super::exit::{ContentRefusal, ExitStatus};
 use super::input::read_file_or_stdin;
 use super::output::{OutputSink, ResultWriter, json_line};
 use super::progress::ProgressLine;
@@ -88,8 +88,7 @@ fn replay(args: BundleVerifyArguments) -> anyhow::Result<ExitStatus> {
     let (verified, signature, purchase) = match open_bundle(&bytes, &profiles, &demands, Timestamp::now()) {
         Ok(verified) => verified,
         Err(refusal) => {
-            anstream::eprintln!("{}: {}", refusal.class, UntrustedText::new(&refusal.message));
-            return Ok(refusal.exit);
+            return Ok(refusal.report());
         }
     };
     let verdict = verified.replay.verdict();
@@ -120,7 +119,7 @@ fn open_bundle(
     profiles: &ConformanceProfiles,
     demands: &BundleRequirements,
     now: Timestamp,
-) -> Result<(VerifiedBundle, BundleSignatureStatus, Option<VerifiedPurchase>), BundleRefusal> {
+) -> Result<(VerifiedBundle, BundleSignatureStatus, Option<VerifiedPurchase>), ContentRefusal> {
     let purchase = match AnyBundle::read(bytes)? {
         AnyBundle::Purchase(purchase) => purchase,
         AnyBundle::Name(bundle) => {
@@ -140,10 +139,10 @@ fn open_bundle(
 }
 
 /// A signature covers only the verdict on the name. Anyone can put another purchase around it.
-fn unsigned_purchase() -> BundleRefusal {
+fn unsigned_purchase() -> ContentRefusal {
     let message = "nobody signs a purchase, and a signature of the name's bundle in it does not cover it; leave --jwks \
                    out, or check its member `bundle` by itself";
-    BundleRefusal::new(BundleError::Unsigned.class(), message.to_owned())
+    ContentRefusal::new(BundleError::Unsigned.class(), message.to_owned())
 }
 
 /// The required signer and subject, if keys are given.
@@ -155,21 +154,7 @@ fn signer_of(args: &BundleVerifyArguments) -> anyhow::Result<Option<(Ed25519KeyS
     Ok(Some((read_trusted_keys(jwks)?, expected)))
 }
 
-/// Why a bundle is refused or undecided: a stable class, a message and the exit status.
-#[derive(Debug, PartialEq, Eq)]
-struct BundleRefusal {
-    class: &'static str,
-    message: String,
-    exit: ExitStatus,
-}
-
-impl BundleRefusal {
-    const fn new(class: &'static str, message: String) -> Self {
-        Self { class, message, exit: ExitStatus::Untrusted }
-    }
-}
-
-impl From<BundleError> for BundleRefusal {
+impl From<BundleError> for ContentRefusal {
     fn from(error: BundleError) -> Self {
         let exit = if error.is_undecided() { ExitStatus::Indeterminate } else { ExitStatus::Untrusted };
         Self { class: error.class(), message: error.to_string(), exit }
@@ -199,16 +184,16 @@ fn verify_with_requirements(
     profiles: &ConformanceProfiles,
     demands: &BundleRequirements,
     now: Timestamp,
-) -> Result<(VerifiedBundle, BundleSignatureStatus), BundleRefusal> {
+) -> Result<(VerifiedBundle, BundleSignatureStatus), ContentRefusal> {
     if demands.name.as_ref().is_some_and(|name| name != bundle.name()) {
-        return Err(BundleRefusal::new("bundle-other-name", format!("it is about {}", bundle.name())));
+        return Err(ContentRefusal::new("bundle-other-name", format!("it is about {}", bundle.name())));
     }
     if let Some(height) = bundle.numbered_block()
         && demands.block != Some(BlockSelector::Number(height))
     {
         let message =
             format!("it is about block {height} and ignores later changes; pass --block {height} to accept that");
-        return Err(BundleRefusal::new("bundle-past-block", message));
+        return Err(ContentRefusal::new("bundle-past-block", message));
     }
     let checkpoint = demands.checkpoint;
     let verified = match bundle.world() {
@@ -231,17 +216,17 @@ fn verify_with_requirements(
 fn require_unexpired(
     signature: BundleSignature,
     demands: &BundleRequirements,
-) -> Result<BundleSignature, BundleRefusal> {
+) -> Result<BundleSignature, ContentRefusal> {
     if signature.is_expired && demands.max_age.is_none() {
         let message =
             format!("the signature expired at {}; pass --max-age to accept a bundle up to that age", signature.expires);
-        return Err(BundleRefusal::new("bundle-expired", message));
+        return Err(ContentRefusal::new("bundle-expired", message));
     }
     Ok(signature)
 }
 
-fn require_max_age(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), BundleRefusal> {
-    let refused = |class, message| Err(BundleRefusal::new(class, message));
+fn require_max_age(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), ContentRefusal> {
+    let refused = |class, message| Err(ContentRefusal::new(class, message));
     let age = now.duration_since(made_at);
     match Duration::try_from(age) {
         Ok(age) if age > max_age => {

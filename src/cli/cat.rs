@@ -5,12 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
-use clresolve_core::text::UntrustedText;
 use clresolve_core::uri;
 use clresolve_ipfs::{CidError, ContentId, ContentPath, DagWalkBudget, DagWalkError, read_file_from_car};
 
 use super::args::CatArguments;
-use super::exit::ExitStatus;
+use super::exit::{ContentRefusal, ExitStatus};
 use super::output::OutputSink;
 use super::progress::ProgressLine;
 use super::world::CommandContext;
@@ -28,33 +27,27 @@ struct IpfsPath {
 }
 
 impl IpfsPath {
-    fn parse(text: &str) -> Result<Self, ContentReadError> {
+    fn parse(text: &str) -> Result<Self, ContentRefusal> {
         let text = uri::strip_scheme(text, "ipfs").or_else(|| text.strip_prefix("/ipfs/")).unwrap_or(text);
         let (cid, path) = text.split_once('/').unwrap_or((text, ""));
-        let root = ContentId::parse(cid).map_err(|e| ContentReadError::of_cid(&e))?;
-        let path = ContentPath::parse_literal(path).map_err(|e| ContentReadError::of_walk(&e.into()))?;
+        let root = ContentId::parse(cid)?;
+        let path = ContentPath::parse_literal(path).map_err(DagWalkError::from)?;
         Ok(Self { root, path })
     }
 }
 
-/// Why there are no bytes: a stable class, a message, and the code.
-#[derive(Debug, PartialEq, Eq)]
-struct ContentReadError {
-    class: &'static str,
-    message: String,
-    exit: ExitStatus,
-}
-
-impl ContentReadError {
-    fn of_cid(error: &CidError) -> Self {
+impl From<CidError> for ContentRefusal {
+    fn from(error: CidError) -> Self {
         let class = match error {
             CidError::Malformed(_) => "bad-cid",
             CidError::HashForbidden(_) => "hash-not-allowed",
         };
-        Self { class, message: error.to_string(), exit: ExitStatus::Untrusted }
+        Self::new(class, error.to_string())
     }
+}
 
-    fn of_walk(error: &DagWalkError) -> Self {
+impl From<DagWalkError> for ContentRefusal {
+    fn from(error: DagWalkError) -> Self {
         let exit = if error.is_final() { ExitStatus::Untrusted } else { ExitStatus::Indeterminate };
         Self { class: error.class(), message: error.to_string(), exit }
     }
@@ -82,17 +75,11 @@ pub(super) fn run(args: CatArguments) -> anyhow::Result<ExitStatus> {
             output.write_whole(&bytes)?;
             Ok(ExitStatus::Trusted)
         }
-        Err(refusal) => {
-            anstream::eprintln!("{}: {}", refusal.class, UntrustedText::new(&refusal.message));
-            Ok(refusal.exit)
-        }
+        Err(refusal) => Ok(refusal.report()),
     }
 }
 
-async fn fetch_from_gateways(
-    target: &IpfsPath,
-    args: &CatArguments,
-) -> anyhow::Result<Result<Bytes, ContentReadError>> {
+async fn fetch_from_gateways(target: &IpfsPath, args: &CatArguments) -> anyhow::Result<Result<Bytes, ContentRefusal>> {
     let world = CommandContext::open(&args.world).await?;
     let progress = ProgressLine::start(format!("fetching {}", target.root));
     let walked = world.resolver.cat(&target.root, &target.path).await.walked;
@@ -102,15 +89,13 @@ async fn fetch_from_gateways(
         (class, _) => {
             let class = class.unwrap_or("incomplete");
             let exit = if class == "incomplete" { ExitStatus::Indeterminate } else { ExitStatus::Untrusted };
-            Err(ContentReadError { class, message: walked.to_string(), exit })
+            Err(ContentRefusal { class, message: walked.to_string(), exit })
         }
     })
 }
 
-fn read_from_car(target: IpfsPath, car: Bytes) -> Result<Bytes, ContentReadError> {
-    let proven = read_file_from_car(target.root, &target.path, DagWalkBudget::for_cat(), car)
-        .map_err(|e| ContentReadError::of_walk(&e))?;
-    Ok(proven.bytes)
+fn read_from_car(target: IpfsPath, car: Bytes) -> Result<Bytes, ContentRefusal> {
+    Ok(read_file_from_car(target.root, &target.path, DagWalkBudget::for_cat(), car)?.bytes)
 }
 
 fn read_car(path: &Path) -> anyhow::Result<Bytes> {

@@ -47,6 +47,26 @@ impl ExitStatus {
     }
 }
 
+/// Why content or a bundle is refused or undecided: a stable class, a message and the exit status.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ContentRefusal {
+    pub(super) class: &'static str,
+    pub(super) message: String,
+    pub(super) exit: ExitStatus,
+}
+
+impl ContentRefusal {
+    pub(super) const fn new(class: &'static str, message: String) -> Self {
+        Self { class, message, exit: ExitStatus::Untrusted }
+    }
+
+    /// Prints the refusal, and returns its exit status.
+    pub(super) fn report(&self) -> ExitStatus {
+        anstream::eprintln!("{}: {}", self.class, UntrustedText::new(&self.message));
+        self.exit
+    }
+}
+
 impl From<ExitStatus> for ExitCode {
     fn from(exit: ExitStatus) -> Self {
         Self::from(exit.code())
