@@ -1,7 +1,7 @@
 //! Writes results to standard output or atomically to a file. A closed pipe is not an error.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Seek as _, Write as _};
+use std::io::{self, ErrorKind, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
 use anstream::stream::RawStream;
@@ -102,7 +102,7 @@ impl OutputSink {
     ///
     /// # Errors
     /// If writing fails.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), OutputWriteError> {
+    fn write_result(&mut self, bytes: &[u8]) -> Result<(), OutputWriteError> {
         if self.gone {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl OutputSink {
     /// # Errors
     /// [`OutputWriteError`]
     pub(super) fn write_whole(mut self, bytes: &[u8]) -> Result<(), OutputWriteError> {
-        self.write(bytes)?;
+        self.write_result(bytes)?;
         self.finish()
     }
 
@@ -181,6 +181,17 @@ impl OutputSink {
             OutputDestination::Stdout => "standard output".to_owned(),
             OutputDestination::File { path, .. } | OutputDestination::Device { path } => path.display().to_string(),
         }
+    }
+}
+
+impl Write for OutputSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_result(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -300,7 +311,7 @@ impl ResultWriter {
             OutputFormat::Json => pretty_json(value)? + "\n",
         };
         self.written += 1;
-        Ok(self.output.write(text.as_bytes())?)
+        Ok(self.output.write_result(text.as_bytes())?)
     }
 
     fn fit_to_terminal(&self, text: String) -> String {
@@ -313,7 +324,7 @@ impl ResultWriter {
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         if self.format == OutputFormat::Json && self.is_list {
             let end: &[u8] = if self.written == 0 { b"[]\n" } else { b"\n]\n" };
-            self.output.write(end)?;
+            self.output.write_result(end)?;
         }
         Ok(self.output.finish()?)
     }

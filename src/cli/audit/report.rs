@@ -116,7 +116,7 @@ impl ReportOutputs {
     /// If an output cannot be written.
     pub(super) fn write(&mut self, report: &AuditReport, rows: &dyn AuditRows) -> Result<(), OutputWriteError> {
         for (format, output) in &mut self.0 {
-            let mut out = BufWriter::new(OutputSinkWriter(output));
+            let mut out = BufWriter::new(output);
             let written = report.write(*format, rows, &mut out).and_then(|()| out.flush());
             written.map_err(|error| OutputWriteError::new("the report", error))?;
         }
@@ -134,20 +134,6 @@ impl ReportOutputs {
     /// If a file cannot be written, for example because the disk is full.
     pub(super) fn finish(self) -> Result<(), OutputWriteError> {
         self.0.into_iter().try_for_each(|(_, output)| output.finish())
-    }
-}
-
-/// Writes to an output through [`Write`].
-struct OutputSinkWriter<'a>(&'a mut OutputSink);
-
-impl Write for OutputSinkWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
