@@ -54,13 +54,6 @@ struct BlockPinState {
     resolver: Resolver,
 }
 
-/// A pinned block, and the resolver that reads it.
-#[derive(Clone)]
-pub(super) struct PinnedBlockReader {
-    number: u64,
-    resolver: Resolver,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BlockPinDocument {
@@ -147,10 +140,6 @@ impl BlockPin {
         }
     }
 
-    pub(super) async fn current_reader(&self) -> PinnedBlockReader {
-        self.state.lock().await.pinned_reader()
-    }
-
     /// All blocks of the pin, as listed in a report.
     pub(in crate::cli) async fn block_numbers(&self) -> String {
         let numbers =
@@ -158,22 +147,22 @@ impl BlockPin {
         numbers.join(", ")
     }
 
-    /// The replacement of a block whose state was pruned. `None` if there is none.
+    /// The replacement of a block whose state was pruned, and its resolver. `None` if there is none.
     ///
     /// # Errors
     /// If the file cannot be written.
-    async fn replace_pruned_block(&self, gone: &PinnedBlockReader) -> anyhow::Result<Option<PinnedBlockReader>> {
+    async fn replace_pruned_block(&self, gone: u64) -> anyhow::Result<Option<(u64, Resolver)>> {
         let mut state = self.state.lock().await;
-        if state.file.last_block().number != gone.number {
-            return Ok(Some(state.pinned_reader()));
+        if state.file.last_block().number != gone {
+            return Ok(Some(state.last_block()));
         }
         let Some(file) = self.extend_pin(&state.file).await? else { return Ok(None) };
-        let (gone, next) = (gone.number, file.last_block().number);
+        let next = file.last_block().number;
         notice::print_notice(format_args!(
             "clresolve: the endpoints no longer have the state of block {gone}; the audit continues at block {next}"
         ));
         *state = BlockPinState { resolver: file.resolver(&self.unpinned), file };
-        Ok(Some(state.pinned_reader()))
+        Ok(Some(state.last_block()))
     }
 
     /// Extends the pin by the current finalized block, and writes the file.
@@ -195,14 +184,14 @@ impl BlockPin {
     /// # Errors
     /// If the file cannot be written.
     pub(super) async fn resolve(&self, name: &str) -> anyhow::Result<Resolution> {
-        let mut pinned = self.current_reader().await;
+        let (mut block, mut resolver) = self.state.lock().await.last_block();
         loop {
-            let resolution = pinned.resolver.ask_anew(&NameQuestion::new(name)).await?;
+            let resolution = resolver.ask_anew(&NameQuestion::new(name)).await?;
             if !lacks_block(&resolution) {
                 return Ok(resolution);
             }
-            match self.replace_pruned_block(&pinned).await? {
-                Some(next) => pinned = next,
+            match self.replace_pruned_block(block).await? {
+                Some(next) => (block, resolver) = next,
                 None => return Ok(resolution),
             }
         }
@@ -242,8 +231,9 @@ async fn read_block(resolver: &Resolver) -> Result<ChainBlock, ChainError> {
 }
 
 impl BlockPinState {
-    fn pinned_reader(&self) -> PinnedBlockReader {
-        PinnedBlockReader { number: self.file.last_block().number, resolver: self.resolver.clone() }
+    /// The number of the last block, and the resolver that reads it.
+    fn last_block(&self) -> (u64, Resolver) {
+        (self.file.last_block().number, self.resolver.clone())
     }
 }
 
