@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clresolve_audit::list_digest::ListDigester;
-use clresolve_audit::{AgentPresence, AuditCounts, AuditEnding, AuditRow, ComparableReport};
+use clresolve_audit::{AgentPresence, AuditCounts, AuditEnding, AuditRow, ComparableReport, RegistryListing};
 use clresolve_core::digest::Digest;
 use clresolve_core::reading::ProofGradeDemand;
 use clresolve_core::reason::{ReasonCode, ReasonEffect, ResolutionStep};
@@ -187,15 +187,15 @@ impl NameListAudit<'_> {
                 let resolution = self.resolve_with_retries(&name, served).await?;
                 let mut row = AuditRow::from_verdict(line, resolution.verdict())
                     .with_card(resolution.card().map(|bytes| &**bytes));
-                row.registry =
-                    listed.map(|listed| listed.with_presence(AgentPresence::from_verdict(resolution.verdict())));
+                let on_chain = AgentPresence::from_verdict(resolution.verdict());
+                row.registry = listed.map(|listed| RegistryListing { on_chain, ..listed });
                 if let Some(earlier) = self.earlier {
                     row.carry_over_from_report(earlier);
                 }
                 row
             }
             NameListLine::Unreadable { line, start, whole, code: ReasonCode::NameInvalid, why } => {
-                let registry = listed.map(|listed| listed.with_presence(AgentPresence::Absent));
+                let registry = listed.map(|listed| RegistryListing { on_chain: AgentPresence::Absent, ..listed });
                 AuditRow { registry, ..AuditRow::unreadable(line, &start, whole, &why) }
             }
             NameListLine::Unreadable { line, start, whole, code, why } => {

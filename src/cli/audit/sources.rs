@@ -14,22 +14,8 @@ const READ_AHEAD: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AuditSourceLine {
     pub(super) line: NameListLine,
-    /// Who lists it, if a registry is audited.
-    pub(super) listed: Option<OffChainListing>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OffChainListing {
-    entry: Option<u64>,
-    in_list: bool,
-}
-
-impl OffChainListing {
-    /// Adds whether the name is on the chain.
-    pub(super) const fn with_presence(self, on_chain: AgentPresence) -> RegistryListing {
-        let Self { entry, in_list } = self;
-        RegistryListing { entry, in_list, on_chain }
-    }
+    /// Who lists it, if a registry is audited. The chain is not read yet.
+    pub(super) listed: Option<RegistryListing>,
 }
 
 pub(in crate::cli) struct AuditSources {
@@ -76,6 +62,10 @@ impl AuditSources {
     }
 }
 
+const fn unread_listing(entry: Option<u64>, in_list: bool) -> RegistryListing {
+    RegistryListing { entry, in_list, on_chain: AgentPresence::Unknown }
+}
+
 /// The lines of the list, followed by those of the registry.
 struct AuditSourceLines {
     list: Option<NameListReader>,
@@ -95,14 +85,14 @@ impl AuditSourceLines {
             NameListLine::Name { name, .. } => registry.entry_of(name),
             NameListLine::Unreadable { .. } => None,
         };
-        let listed = self.readable_registry().map(|registry| OffChainListing { entry: entry(registry), in_list: true });
+        let listed = self.readable_registry().map(|registry| unread_listing(entry(registry), true));
         AuditSourceLine { line, listed }
     }
 
     fn of_registry(&mut self) -> Option<AuditSourceLine> {
         let entry = self.registry.as_ref()?.entries().get(self.next)?.clone();
         self.next += 1;
-        let listed = self.readable_registry().map(|_| OffChainListing { entry: Some(entry.number()), in_list: false });
+        let listed = self.readable_registry().map(|_| unread_listing(Some(entry.number()), false));
         Some(AuditSourceLine { line: entry.shifted_by(self.before), listed })
     }
 
