@@ -37,8 +37,7 @@ pub(super) use cards::{
 pub(super) use ctl::{AdminCommand, AdminSocketArguments, CacheFlushArguments, CtlCommand, DaemonReadyArguments};
 pub(super) use mcp::McpArguments;
 pub(super) use output::{
-    CardFormat, ConversionFormat, LintFormat, OutputFileArguments, OutputFormat, ReportFormat, ReportOutputArguments,
-    VerdictFormat,
+    CardFormat, ConversionFormat, LintFormat, OutputFileArguments, OutputFormat, ReportOutputArguments, VerdictFormat,
 };
 pub(super) use pay::{DecideArguments, ProbeArguments, ProbeMethod, RouteArguments, SellerCheckArguments};
 pub(super) use program::{
@@ -51,7 +50,7 @@ pub(super) use signing::{
     CardSignArguments, KeyCommand, SignatureCommand, SignatureVerifyArguments, VerdictCommand, VerdictSigningArguments,
     VerdictVerifyArguments,
 };
-pub(super) use world::{DepthArgument, GlobalArguments, NetworkArguments, OfflineRulesArguments, RulesArguments};
+pub(super) use world::{GlobalArguments, NetworkArguments, OfflineRulesArguments, RulesArguments};
 
 /// The exit codes of a verdict.
 macro_rules! exit_codes {
@@ -578,7 +577,7 @@ mod tests {
         let CliCommand::Trace(args) = parsed("clresolve trace a.eth --json") else { panic!("not a trace") };
         assert_eq!(args.output.output_format(), VerdictFormat::Json);
         let CliCommand::Audit(args) = parsed("clresolve audit --names n --json") else { panic!("not an audit") };
-        assert_eq!(args.output.formats_with_outputs().unwrap()[0].0, ReportFormat::Json);
+        assert_eq!(args.output.formats_with_outputs().unwrap()[0].0, clresolve_audit::AuditReportFormat::Json);
         let line = "clresolve audit --names n --json --format csv".split(' ').map(OsString::from).collect();
         assert_eq!(parse(line).unwrap_err().kind(), ErrorKind::ArgumentConflict);
     }

@@ -16,7 +16,7 @@ use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 use clresolve_verdict::verdict::ResolutionDepth;
 use humantime::format_duration;
 
-use super::args::{DepthArgument, NetworkArguments, OfflineRulesArguments};
+use super::args::{NetworkArguments, OfflineRulesArguments};
 use super::config_file::ConfigFile;
 use super::notice;
 
@@ -247,7 +247,7 @@ fn layer_of_flags(args: &NetworkArguments) -> Result<ConfigLayer, ConfigError> {
     layer.set("block", args.block.map(|block| block.to_string()))?;
     layer.set("max-head-age", args.max_head_age.map(time))?;
     layer.set("profile", args.rules.profile.as_ref())?;
-    layer.set("depth", args.rules.depth.map(ResolutionDepth::from))?;
+    layer.set("depth", args.rules.depth)?;
     layer.set("links", args.links.then_some(true))?;
     layer.set("timeout", args.timeout.map(time))?;
     layer.set("connect-to", non_empty_list(&to_texts(&args.connect_to)))?;
@@ -263,13 +263,4 @@ fn non_empty_list<T>(values: &[T]) -> Option<&[T]> {
 
 fn to_texts(values: &[impl ToString]) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
-}
-
-impl From<DepthArgument> for ResolutionDepth {
-    fn from(depth: DepthArgument) -> Self {
-        match depth {
-            DepthArgument::Identity => Self::Identity,
-            DepthArgument::Schemas => Self::Schemas,
-        }
-    }
 }

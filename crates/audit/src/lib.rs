@@ -54,9 +54,10 @@ pub use self::scope::{AuditEnding, AuditScope, AuditSettings, AuditedNameList, S
 pub use self::waiver::{Waiver, Waivers};
 
 /// The format of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AuditReportFormat {
     /// For people and repositories.
+    #[default]
     Markdown,
     /// For programs: `schemas/audit.schema.json`.
     Json,

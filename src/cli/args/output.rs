@@ -4,6 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use clresolve_audit::AuditReportFormat;
+
+use super::suggest;
+
+/// The formats of a report, with the name and the help of each.
+const REPORT_FORMATS: &[(AuditReportFormat, &str, &str)] = &[
+    (AuditReportFormat::Markdown, "md", "Markdown, for people and repositories"),
+    (AuditReportFormat::Json, "json", "JSON, for programs"),
+    (AuditReportFormat::Csv, "csv", "A row per name, for spreadsheets"),
+    (AuditReportFormat::Html, "html", "One page that prints well"),
+    (AuditReportFormat::Sarif, "sarif", "SARIF 2.1.0, for code hosts"),
+];
 
 /// Where results go, and in which form.
 #[derive(Debug, Args)]
@@ -39,8 +51,8 @@ pub(in crate::cli) trait JsonCapableFormat: ValueEnum + Copy + Default + Send + 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReportOutputArguments {
     /// Format of the report [default: md]; repeatable with --out FILE, which writes FILE.html and so on
-    #[arg(long, value_enum, value_name = "FORM")]
-    format: Vec<ReportFormat>,
+    #[arg(long, value_parser = suggest::row_parser(REPORT_FORMATS), value_name = "FORM")]
+    format: Vec<AuditReportFormat>,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
@@ -53,12 +65,12 @@ impl ReportOutputArguments {
     ///
     /// # Errors
     /// If several formats would go to standard output.
-    pub(in crate::cli) fn formats_with_outputs(&self) -> anyhow::Result<Vec<(ReportFormat, OutputFileArguments)>> {
-        let mut forms = if self.json { vec![ReportFormat::Json] } else { self.format.clone() };
+    pub(in crate::cli) fn formats_with_outputs(&self) -> anyhow::Result<Vec<(AuditReportFormat, OutputFileArguments)>> {
+        let mut forms = if self.json { vec![AuditReportFormat::Json] } else { self.format.clone() };
         forms.sort_unstable();
         forms.dedup();
         match forms[..] {
-            [] => Ok(vec![(ReportFormat::default(), self.out.clone())]),
+            [] => Ok(vec![(AuditReportFormat::default(), self.out.clone())]),
             [form] => Ok(vec![(form, self.out.clone())]),
             _ => self.output_file_per_format(forms),
         }
@@ -66,17 +78,18 @@ impl ReportOutputArguments {
 
     fn output_file_per_format(
         &self,
-        forms: Vec<ReportFormat>,
-    ) -> anyhow::Result<Vec<(ReportFormat, OutputFileArguments)>> {
+        forms: Vec<AuditReportFormat>,
+    ) -> anyhow::Result<Vec<(AuditReportFormat, OutputFileArguments)>> {
         let file = self
             .out
             .file
             .as_ref()
             .context("--format: several formats need --out FILE, and are written to FILE.html and so on")?;
-        let target = |form: ReportFormat| {
+        let target = |form: AuditReportFormat| {
+            let (_, extension, _) = REPORT_FORMATS.iter().find(|(known, ..)| *known == form).expect("it has a row");
             let mut name = file.clone().into_os_string();
             name.push(".");
-            name.push(form.to_possible_value().expect("no form is hidden").get_name());
+            name.push(extension);
             (form, OutputFileArguments { file: Some(name.into()) })
         };
         Ok(forms.into_iter().map(target).collect())
@@ -175,20 +188,4 @@ pub(in crate::cli) enum CardFormat {
 
 impl JsonCapableFormat for CardFormat {
     const JSON: Self = Self::Json;
-}
-
-/// Form of a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(in crate::cli) enum ReportFormat {
-    /// Markdown, for people and repositories
-    #[default]
-    Md,
-    /// JSON, for programs
-    Json,
-    /// A row per name, for spreadsheets
-    Csv,
-    /// One page that prints well
-    Html,
-    /// SARIF 2.1.0, for code hosts
-    Sarif,
 }

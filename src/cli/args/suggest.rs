@@ -1,8 +1,9 @@
-//! Values that shell completion offers, but that the parser does not require, since a configuration may add more.
+//! Values that shell completion offers. Only those of [`row_parser`] are required: a configuration may add more of the
+//! others.
 
 use std::ffi::OsStr;
 
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clresolve_core::reason::{ReasonCode, Refusal};
 use clresolve_resolver::config::{ProofDemand, parse_profile};
 use clresolve_verdict::profile::ConformanceProfiles;
@@ -22,6 +23,14 @@ pub(super) fn proof_parser() -> impl TypedValueParser<Value = ProofDemand> {
 /// A reason code, or a requirement of the checklist.
 pub(super) fn code_parser() -> impl TypedValueParser<Value = String> {
     SuggestingValueParser { parse: |text| Ok(text.to_owned()), known: code_suggestions }
+}
+
+/// The value of one of the rows, each of which has a value, its name and its help.
+pub(super) fn row_parser<T: Copy + Send + Sync>(
+    rows: &'static [(T, &'static str, &'static str)],
+) -> impl TypedValueParser<Value = T> {
+    let names = PossibleValuesParser::new(rows.iter().map(|(_, name, help)| PossibleValue::new(name).help(*help)));
+    names.map(|text| rows.iter().find(|(_, name, _)| *name == text).expect("the name of a row").0)
 }
 
 fn profile_suggestions() -> Vec<String> {

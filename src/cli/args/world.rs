@@ -9,6 +9,7 @@ use clresolve_resolver::config::{
     BlockSelector, ConnectToRule, HostPort, IpfsGateway, ProofDemand, RpcEndpointConfig, parse_address, parse_chain_id,
     parse_duration, parse_quorum,
 };
+use clresolve_verdict::verdict::ResolutionDepth;
 
 use super::suggest;
 
@@ -84,6 +85,12 @@ impl NetworkArguments {
     }
 }
 
+/// How deep to look: each depth with its name and its help.
+const DEPTHS: &[(ResolutionDepth, &str, &str)] = &[
+    (ResolutionDepth::Identity, "identity", "Name, records, card and schema locations"),
+    (ResolutionDepth::Schemas, "schemas", "The bytes of the bound schemas too"),
+];
+
 /// By which rules a command judges, whether it asks a world or not. The heading is that of the options around them.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RulesArguments {
@@ -91,8 +98,8 @@ pub(in crate::cli) struct RulesArguments {
     #[arg(long, value_name = "ID", value_parser = suggest::profile_parser(), hide_possible_values = true)]
     pub(in crate::cli) profile: Option<String>,
     /// Depth: identity, or schemas to check the bound schemas too
-    #[arg(long, value_enum)]
-    pub(in crate::cli) depth: Option<DepthArgument>,
+    #[arg(long, value_parser = suggest::row_parser(DEPTHS))]
+    pub(in crate::cli) depth: Option<ResolutionDepth>,
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) config: Option<PathBuf>,
@@ -136,15 +143,6 @@ impl From<&ExpectedSubjectArguments> for NetworkArguments {
     fn from(about: &ExpectedSubjectArguments) -> Self {
         Self { proof: about.proof, chain_id: about.chain_id, rules: about.rules.clone(), ..Self::default() }
     }
-}
-
-/// How deep to look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum DepthArgument {
-    /// Name, records, card and schema locations
-    Identity,
-    /// The bytes of the bound schemas too
-    Schemas,
 }
 
 /// What every command takes.

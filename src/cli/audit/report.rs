@@ -1,6 +1,6 @@
 //! Writes reports, and determines the exit status.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 
 use super::history::EarlierReports;
 use super::rows::AuditRowFile;
-use crate::cli::args::{ReportFormat, ReportOutputArguments};
+use crate::cli::args::ReportOutputArguments;
 use crate::cli::exit::ExitStatus;
 use crate::cli::notice;
 use crate::cli::output::{OutputSink, OutputWriteError};
@@ -104,9 +104,7 @@ impl ReportOutputs {
         args: &ReportOutputArguments,
         read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)> + Clone,
     ) -> anyhow::Result<Self> {
-        let output = |(format, out): (ReportFormat, _)| {
-            Ok((format.into(), OutputSink::new_apart_from_inputs(&out, read.clone())?))
-        };
+        let output = |(format, out)| Ok((format, OutputSink::new_apart_from_inputs(&out, read.clone())?));
         args.formats_with_outputs()?.into_iter().map(output).collect::<anyhow::Result<_>>().map(Self)
     }
 
@@ -134,18 +132,6 @@ impl ReportOutputs {
     /// If a file cannot be written, for example because the disk is full.
     pub(super) fn finish(self) -> Result<(), OutputWriteError> {
         self.0.into_iter().try_for_each(|(_, output)| output.finish())
-    }
-}
-
-impl From<ReportFormat> for AuditReportFormat {
-    fn from(format: ReportFormat) -> Self {
-        match format {
-            ReportFormat::Md => Self::Markdown,
-            ReportFormat::Json => Self::Json,
-            ReportFormat::Csv => Self::Csv,
-            ReportFormat::Html => Self::Html,
-            ReportFormat::Sarif => Self::Sarif,
-        }
     }
 }
 
