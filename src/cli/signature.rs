@@ -16,7 +16,6 @@ use clresolve_core::text::UntrustedText;
 use clresolve_discover::{TrustRootSource, fetch_trust_root};
 use clresolve_resolver::sign;
 use clresolve_verdict::card::AgentCard;
-use serde::Serialize;
 
 use super::args::{CardSignArguments, OutputFormat, SignatureCommand, SignatureVerifyArguments};
 use super::exit::ExitStatus;
@@ -68,13 +67,6 @@ pub(super) fn run(command: SignatureCommand) -> anyhow::Result<ExitStatus> {
     }
 }
 
-#[derive(Serialize)]
-struct CardVerificationDocument<'a> {
-    #[serde(flatten)]
-    verification: &'a CardSignatureVerification,
-    roots: Vec<String>,
-}
-
 async fn check(args: SignatureVerifyArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
@@ -89,10 +81,8 @@ async fn check(args: SignatureVerifyArguments) -> anyhow::Result<ExitStatus> {
         }
     };
     let verification = verify(card.document(), &roots);
-    let labels = roots.iter().map(|root| root.label().to_owned()).collect();
-    let answer = CardVerificationDocument { verification: &verification, roots: labels };
     let mut results = ResultWriter::single_result(output, args.output.output_format());
-    results.push(&answer, |format| match format {
+    results.push(&verification, |format| match format {
         OutputFormat::Short => format_short(&verification, &name, &palette),
         _ => format_text(&verification, &name, &palette),
     })?;

@@ -103,6 +103,8 @@ pub struct CardSignatureVerification {
     pub signatures: Vec<CheckedSignature>,
     /// The defects of signatures and roots, sorted. They are warnings if the card is verified.
     pub reasons: Vec<Reason>,
+    /// The labels of the roots.
+    pub roots: Vec<String>,
 }
 
 /// The state of a card according to its signatures.
@@ -153,11 +155,14 @@ pub enum SignatureOutcome {
 /// The card must come from strict JSON ([`clresolve_core::json::parse`]). Otherwise parsers of the signed text may
 /// differ in which of two duplicate members they use.
 pub fn verify(card: &Value, roots: &TrustRoots) -> CardSignatureVerification {
-    let unread = |reason: Reason| CardSignatureVerification {
+    let labels = || roots.iter().map(|root| root.label().to_owned()).collect();
+    let refused = |reason| CardSignatureVerification {
         state: CardSignatureState::Refused,
         signatures: Vec::new(),
-        reasons: vec![reason.at_place(format!("/{SIGNATURES}"))],
+        reasons: vec![reason],
+        roots: labels(),
     };
+    let unread = |reason: Reason| refused(reason.at_place(format!("/{SIGNATURES}")));
     let list = match card.get(SIGNATURES) {
         Some(Value::Array(list)) if list.len() > MAX_SIGNATURES => {
             let found = format!("{} signatures", list.len());
@@ -171,12 +176,7 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> CardSignatureVerification {
     let payloads = match SignaturePayloads::from_card(card) {
         Ok(payloads) => payloads,
         Err(CanonicalFormError { place }) => {
-            let reason = Reason::new(ReasonCode::SignaturePayloadRefused).at_place(place);
-            return CardSignatureVerification {
-                state: CardSignatureState::Refused,
-                signatures: Vec::new(),
-                reasons: vec![reason],
-            };
+            return refused(Reason::new(ReasonCode::SignaturePayloadRefused).at_place(place));
         }
     };
     let mut reasons: Vec<Reason> = roots.iter().filter_map(TrustRoot::failure).cloned().collect();
@@ -198,7 +198,7 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> CardSignatureVerification {
         reason.effect = effect(reason, state);
     }
     sort(&mut reasons);
-    CardSignatureVerification { state, signatures, reasons }
+    CardSignatureVerification { state, signatures, reasons, roots: labels() }
 }
 
 /// The verification budget that all signatures of one card share.
