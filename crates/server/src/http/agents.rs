@@ -35,8 +35,8 @@ pub(super) async fn serve_agent_card(
     let verdict = answered.resolution.verdict();
     // A card may be 256 KiB, so it is converted off the worker threads, which also serve the gate.
     let (making, resolution) = (Arc::clone(&state), answered.resolution.clone());
-    let made = state.resolver.pool().try_run(move || RenderedCard::from_resolution(&making, &resolution)).await;
-    let RenderedCard { body, tag } = match made {
+    let made = state.resolver.pool().try_run(move || render_card(&making, &resolution)).await;
+    let (body, tag) = match made {
         Ok(Ok(projected)) => projected,
         Ok(Err(code)) => return problem::objection_response(verdict, code),
         Err(CpuPoolFullError) => return problem::refusal_response(Refusal::Overloaded, None),
@@ -58,17 +58,10 @@ pub(super) async fn serve_agent_card(
     response
 }
 
-/// A card in its serialized form, with its entity tag.
-struct RenderedCard {
-    body: String,
-    tag: String,
-}
-
-impl RenderedCard {
-    fn from_resolution(state: &AppState, resolution: &Resolution) -> Result<Self, &'static str> {
-        let signer = state.signatures.as_ref().map(|signatures| signatures.signer().key());
-        let body = signed_a2a_card(resolution, &state.gate.policy(), signer)?.to_string();
-        let tag = format!("\"{}\"", Digest::compute(body.as_bytes()).hex());
-        Ok(Self { body, tag })
-    }
+/// Serializes a card, and returns it with its entity tag.
+fn render_card(state: &AppState, resolution: &Resolution) -> Result<(String, String), &'static str> {
+    let signer = state.signatures.as_ref().map(|signatures| signatures.signer().key());
+    let body = signed_a2a_card(resolution, &state.gate.policy(), signer)?.to_string();
+    let tag = format!("\"{}\"", Digest::compute(body.as_bytes()).hex());
+    Ok((body, tag))
 }

@@ -58,45 +58,36 @@ async fn answer_receipt(
         } else {
             resolver.verify_receipt_of(&resolution, question).await
         };
-        resolver
-            .pool()
-            .try_run(move || RenderedVerification::render_verification(&judging, form, &found, &resolution))
-            .await
+        resolver.pool().try_run(move || render_verification(&judging, form, &found, &resolution)).await
     };
     let work = hold_while(slot, work);
     let mut response =
         match state.admission.run_admitted(client, work).await?.map_err(|CpuPoolFullError| Refusal::Overloaded)? {
-            Ok(RenderedVerification { body, media }) => private_verdict_response(body, media, &verdict),
+            Ok((body, media)) => private_verdict_response(body, media, &verdict),
             Err(detail) => return Ok(problem::refusal_response(Refusal::NotAcceptable, Some(detail.into()))),
         };
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }
 
-/// A verification, serialized in the requested form.
-struct RenderedVerification {
-    body: Vec<u8>,
-    media: &'static str,
-}
-
-impl RenderedVerification {
-    /// # Errors
-    /// Why the verification cannot be signed, if the client accepts only the signed form.
-    fn render_verification(
-        state: &AppState,
-        form: NegotiatedForm,
-        found: &ReceiptVerificationDocument,
-        resolution: &Resolution,
-    ) -> Result<Self, String> {
-        let plain = || Self { body: serde_json::to_vec(found).unwrap_or_default(), media: JSON };
-        if form == NegotiatedForm::Plain {
-            return Ok(plain());
-        }
-        match sign_verification(state, found, resolution) {
-            Ok(jws) => Ok(Self { body: jws.into_bytes(), media: MEDIA_TYPE }),
-            Err(detail) if form == NegotiatedForm::Signed => Err(detail),
-            Err(_) => Ok(plain()),
-        }
+/// Serializes a verification in the requested form, and returns it with its media type.
+///
+/// # Errors
+/// Why the verification cannot be signed, if the client accepts only the signed form.
+fn render_verification(
+    state: &AppState,
+    form: NegotiatedForm,
+    found: &ReceiptVerificationDocument,
+    resolution: &Resolution,
+) -> Result<(Vec<u8>, &'static str), String> {
+    let plain = || (serde_json::to_vec(found).unwrap_or_default(), JSON);
+    if form == NegotiatedForm::Plain {
+        return Ok(plain());
+    }
+    match sign_verification(state, found, resolution) {
+        Ok(jws) => Ok((jws.into_bytes(), MEDIA_TYPE)),
+        Err(detail) if form == NegotiatedForm::Signed => Err(detail),
+        Err(_) => Ok(plain()),
     }
 }
 
