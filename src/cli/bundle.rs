@@ -108,7 +108,7 @@ fn replay(args: BundleVerifyArguments) -> anyhow::Result<ExitStatus> {
     })?;
     results.finish()?;
     Ok(match &purchase {
-        Some(purchase) if unmet.is_empty() => receipt::exit_status(purchase.state()),
+        Some(purchase) if unmet.is_empty() => purchase.state().into(),
         _ => exit_status(verdict, &unmet),
     })
 }

@@ -66,7 +66,7 @@ async fn verify(args: ReceiptVerifyArguments) -> anyhow::Result<ExitStatus> {
         Ok(signed) => signed,
         Err(error) => {
             anstream::eprintln!("clresolve: the receipt is {}, not signed: {error}", found.state);
-            return Ok(exit_status(found.state));
+            return Ok(found.state.into());
         }
     };
     show(output, format, &found, signed)
@@ -117,15 +117,7 @@ fn show(
         (None, _) => format_text(found, &palette),
     })?;
     results.finish()?;
-    Ok(exit_status(found.state))
-}
-
-pub(super) const fn exit_status(state: TrustState) -> ExitStatus {
-    match state {
-        TrustState::Trusted => ExitStatus::Trusted,
-        TrustState::Untrusted => ExitStatus::Untrusted,
-        TrustState::Indeterminate => ExitStatus::Indeterminate,
-    }
+    Ok(found.state.into())
 }
 
 /// Checks a signed receipt verdict without a network.
@@ -157,7 +149,7 @@ fn check(args: &ReceiptCheckArguments) -> anyhow::Result<ExitStatus> {
             notice::print_notice(format_args!("clresolve: signed by {issuer}, key {key}"));
             let output = OutputSink::new(&OutputFileArguments::default())?;
             output.write_whole((pretty_json(&document)? + "\n").as_bytes())?;
-            Ok(exit_status(state))
+            Ok(state.into())
         }
         Err(error) => {
             anstream::eprintln!(

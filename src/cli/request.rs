@@ -51,7 +51,7 @@ async fn check(args: RequestCheckArguments) -> anyhow::Result<ExitStatus> {
         _ => shown.format_text(&palette, width),
     })?;
     results.finish()?;
-    Ok(exit_status(found.state))
+    Ok(found.state.into())
 }
 
 async fn write_template(args: RequestTemplateArguments) -> anyhow::Result<ExitStatus> {
@@ -69,7 +69,7 @@ async fn write_template(args: RequestTemplateArguments) -> anyhow::Result<ExitSt
         Err(found) => {
             let shown = RequestCheckReport { found: &found, denied: None, file: Path::new("-"), text: String::new() };
             anstream::eprint!("{}", shown.format_text(&Palette::plain(), None));
-            Ok(exit_status(found.state))
+            Ok(found.state.into())
         }
     }
 }
@@ -90,14 +90,6 @@ fn report_blanks(made: &RequestTemplate) {
     }
     if !made.is_valid {
         notice::print_notice(format_args!("the schema demands more than a template can say; `request check` names it"));
-    }
-}
-
-const fn exit_status(state: TrustState) -> ExitStatus {
-    match state {
-        TrustState::Trusted => ExitStatus::Trusted,
-        TrustState::Untrusted => ExitStatus::Untrusted,
-        TrustState::Indeterminate => ExitStatus::Indeterminate,
     }
 }
 
