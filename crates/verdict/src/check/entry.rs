@@ -46,37 +46,30 @@ fn check_x402(card: &AgentCard, entry: &str, routes: &[String], found: &mut Reas
         let expected = format!("{SCHEME}{name}/{verb}/{route}");
         Reason::new(code).expected(excerpt(&expected)).observed(excerpt(entry)).at_place(PLACE)
     };
-    let Some(parts) = split_entry(entry) else {
+    let Some([entry_name, entry_verb, entry_route]) = split_entry(entry) else {
         return found.add(reason(ReasonCode::EntryMalformed));
     };
-    if card.ens().is_some_and(|ens| ens != parts.name) {
+    if card.ens().is_some_and(|ens| ens != entry_name) {
         found.add(reason(ReasonCode::EntryEnsMismatch));
     }
-    if card.primary_verb().is_some_and(|verb| verb != parts.verb) {
+    if card.primary_verb().is_some_and(|verb| verb != entry_verb) {
         found.add(reason(ReasonCode::EntryVerbMismatch));
     }
-    if !routes.iter().any(|route| route == parts.route) {
+    if !routes.iter().any(|route| route == entry_route) {
         found.add(reason(ReasonCode::EntryVersionNoncompliant).expected(routes.join(" or ")));
     }
 }
 
-struct EntryParts<'e> {
-    name: &'e str,
-    verb: &'e str,
-    route: &'e str,
-}
-
 /// Name, verb and route, if the entry has the scheme and exactly three non-empty segments without white space, control
 /// characters, or the delimiters of a port, user, query, fragment or escape.
-fn split_entry(entry: &str) -> Option<EntryParts<'_>> {
+fn split_entry(entry: &str) -> Option<[&str; 3]> {
     let rest = entry.strip_prefix(SCHEME)?;
     if rest.chars().any(|c| c.is_whitespace() || c.is_control() || ":@?#%\\".contains(c)) {
         return None;
     }
     let mut segments = rest.split('/');
-    let parts = EntryParts { name: segments.next()?, verb: segments.next()?, route: segments.next()? };
-    let whole = ![parts.name, parts.verb, parts.route].contains(&"");
-    (whole && segments.next().is_none()).then_some(parts)
+    let parts = [segments.next()?, segments.next()?, segments.next()?];
+    (!parts.contains(&"") && segments.next().is_none()).then_some(parts)
 }
 
 #[cfg(test)]
