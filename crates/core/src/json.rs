@@ -15,7 +15,6 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
-use self::number::{ExceededNumeralLimit, NumeralLimitError};
 use crate::reason::{Reason, ReasonCode, ResolutionStep};
 use crate::text::excerpt;
 
@@ -186,16 +185,6 @@ impl ExceededJsonLimit {
             Self::NumeralBytes => number::MAX_NUMERAL_BYTES,
             Self::LongNumerals => number::MAX_LONG_NUMERALS,
         }
-    }
-}
-
-impl From<NumeralLimitError> for JsonError {
-    fn from(NumeralLimitError { line, column, excess }: NumeralLimitError) -> Self {
-        let (excess, limit) = match excess {
-            ExceededNumeralLimit::Bytes => (ExceededJsonLimit::NumeralBytes, number::MAX_NUMERAL_BYTES),
-            ExceededNumeralLimit::LongNumerals => (ExceededJsonLimit::LongNumerals, number::MAX_LONG_NUMERALS),
-        };
-        Self::TooComplex { line, column, excess, limit }
     }
 }
 

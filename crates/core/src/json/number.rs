@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::{ExceededJsonLimit, JsonError};
+
 /// Maximum length of a numeral, in bytes. A double written without an exponent has up to 343.
 pub const MAX_NUMERAL_BYTES: usize = 400;
 
@@ -11,26 +13,6 @@ pub const DOUBLE_DIGITS: usize = 17;
 
 /// Maximum number of numerals with more than [`DOUBLE_DIGITS`] significant digits in one document.
 pub const MAX_LONG_NUMERALS: usize = 1000;
-
-/// A numeral that is too long, or one long numeral more than allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NumeralLimitError {
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in bytes, from 1.
-    pub column: usize,
-    /// The exceeded bound.
-    pub excess: ExceededNumeralLimit,
-}
-
-/// A bound on numerals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExceededNumeralLimit {
-    /// [`MAX_NUMERAL_BYTES`].
-    Bytes,
-    /// [`MAX_LONG_NUMERALS`].
-    LongNumerals,
-}
 
 /// Whether the double nearest to a numeral is exactly the number that the numeral states. If it is not, ECMAScript
 /// parsers, which only have doubles, read a different number.
@@ -56,8 +38,8 @@ pub fn exact_double(numeral: &str) -> Option<f64> {
 /// parser.
 ///
 /// # Errors
-/// [`NumeralLimitError`] for the first numeral that exceeds a bound.
-pub fn check_numerals(text: &str) -> Result<(), NumeralLimitError> {
+/// [`JsonError::TooComplex`] for the first numeral that exceeds a bound.
+pub fn check_numerals(text: &str) -> Result<(), JsonError> {
     let bytes = text.as_bytes();
     let (mut at, mut long) = (0, 0);
     while let Some(byte) = bytes.get(at) {
@@ -69,13 +51,13 @@ pub fn check_numerals(text: &str) -> Result<(), NumeralLimitError> {
                 let is_inside = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
                 at += bytes[at..].iter().take_while(|byte| is_inside(byte)).count();
                 if at - start > MAX_NUMERAL_BYTES {
-                    return Err(NumeralLimitError::at_offset(text, start, ExceededNumeralLimit::Bytes));
+                    return Err(limit_error(text, start, ExceededJsonLimit::NumeralBytes, MAX_NUMERAL_BYTES));
                 }
                 let is_long = at - start > DOUBLE_DIGITS
                     && Decimal::parse(&text[start..at]).is_none_or(|decimal| decimal.digits() > DOUBLE_DIGITS);
                 long += usize::from(is_long);
                 if long > MAX_LONG_NUMERALS {
-                    return Err(NumeralLimitError::at_offset(text, start, ExceededNumeralLimit::LongNumerals));
+                    return Err(limit_error(text, start, ExceededJsonLimit::LongNumerals, MAX_LONG_NUMERALS));
                 }
             }
             _ => {}
@@ -96,13 +78,12 @@ fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-impl NumeralLimitError {
-    fn at_offset(text: &str, offset: usize, excess: ExceededNumeralLimit) -> Self {
-        let before = &text[..offset];
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let column = offset - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
-        Self { line, column, excess }
-    }
+/// The numeral at `offset` exceeds a bound.
+fn limit_error(text: &str, offset: usize, excess: ExceededJsonLimit, limit: usize) -> JsonError {
+    let before = &text[..offset];
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let column = offset - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
+    JsonError::TooComplex { line, column, excess, limit }
 }
 
 /// The value of a decimal numeral: its sign, its digits without leading and trailing zeros, and the power of ten of its
@@ -190,8 +171,9 @@ mod tests {
 
     #[test]
     fn numerals_of_a_document_are_bounded() {
-        let excess = |text: &str| {
-            check_numerals(text).err().map(|NumeralLimitError { line, column, excess }| (line, column, excess))
+        let excess = |text: &str| match check_numerals(text) {
+            Err(JsonError::TooComplex { line, column, excess, .. }) => Some((line, column, excess)),
+            _ => None,
         };
         let list = |numeral: &str, count: usize| format!("[\n{}]", vec![numeral; count].join(","));
         for long in [
@@ -202,7 +184,7 @@ mod tests {
         ] {
             assert_eq!(excess(&list(long, MAX_LONG_NUMERALS)), None, "{long}");
             let (line, _, excess) = excess(&list(long, MAX_LONG_NUMERALS + 1)).expect(long);
-            assert_eq!((line, excess), (2, ExceededNumeralLimit::LongNumerals), "{long}");
+            assert_eq!((line, excess), (2, ExceededJsonLimit::LongNumerals), "{long}");
         }
         let zeros = "0".repeat(60);
         for short in [format!("1.3{zeros}"), format!("0.{zeros}1"), format!("-7{zeros}"), format!("0.{zeros}")] {
@@ -210,7 +192,7 @@ mod tests {
         }
         let digits = "1".repeat(MAX_NUMERAL_BYTES);
         assert_eq!(excess(&format!("[{digits}]")), None);
-        let too_long = Some((1, 2, ExceededNumeralLimit::Bytes));
+        let too_long = Some((1, 2, ExceededJsonLimit::NumeralBytes));
         assert_eq!(excess(&format!("[{digits}1]")), too_long);
         assert_eq!(excess(&format!("[\"{digits}1\\\"{digits}1\", {}]", f64::MIN_POSITIVE / 4.0)), None);
     }

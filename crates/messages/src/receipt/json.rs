@@ -288,7 +288,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<JsonNode, ReceiptParseError> {
         return Err(ReceiptParseError::TooMuch { what: "bytes", limit: MAX_BYTES });
     }
     let text = std::str::from_utf8(bytes).map_err(|error| ReceiptParseError::NotJson(error.to_string()))?;
-    number::check_numerals(text).map_err(|costly| ReceiptParseError::TooCostly(costly.into()))?;
+    number::check_numerals(text).map_err(ReceiptParseError::TooCostly)?;
     // `RawValue` validates the JSON grammar, except for surrogates and the range of numbers.
     let raw: &RawValue =
         serde_json::from_str(text).map_err(|error| ReceiptParseError::NotJson(excerpt(&error.to_string())))?;
