@@ -38,12 +38,12 @@ fn format_finding(finding: &DocumentFinding, name: &str, source: &str, renderer:
         level.primary_title(format!("{}{requirement}", UntrustedText::new(&finding.message))).id(finding.code.slug());
     let path = UntrustedText::new(name).to_string();
     let mut elements: Vec<Element<'_>> = vec![match excerpt(finding, source) {
-        Some(line) => Snippet::source(line.text)
-            .line_start(line.number)
+        Some((number, text, marked)) => Snippet::source(text)
+            .line_start(number)
             .path(path)
             .annotation(
                 AnnotationKind::Primary
-                    .span(line.meant)
+                    .span(marked)
                     .label(finding.pointer.as_deref().map(|pointer| UntrustedText::new(pointer).to_string())),
             )
             .into(),
@@ -65,15 +65,8 @@ fn origin(finding: &DocumentFinding, path: String) -> Origin<'static> {
     }
 }
 
-/// An escaped line of the text, and the marked part of it.
-struct SourceExcerpt {
-    number: usize,
-    text: String,
-    meant: Range<usize>,
-}
-
-/// The line that a finding is about.
-fn excerpt(finding: &DocumentFinding, source: &str) -> Option<SourceExcerpt> {
+/// The line that a finding is about: its number, its escaped text, and the marked part of it.
+fn excerpt(finding: &DocumentFinding, source: &str) -> Option<(usize, String, Range<usize>)> {
     let (number, span) = (finding.line?, finding.span.as_ref()?);
     let before = source.get(..span.start)?.rsplit('\n').next()?;
     let rest = source.get(span.start..)?.lines().next().unwrap_or_default();
@@ -84,7 +77,8 @@ fn excerpt(finding: &DocumentFinding, source: &str) -> Option<SourceExcerpt> {
         replace_invisible_characters(&rest[meant.len()..]),
     );
     let end = head.len() + middle.len();
-    Some(SourceExcerpt { number, meant: head.len()..end, text: head + &middle + &tail })
+    let marked = head.len()..end;
+    Some((number, head + &middle + &tail, marked))
 }
 
 /// The text with terminal control characters and invisible characters replaced.

@@ -69,7 +69,7 @@ impl ServeOperator {
     }
 
     async fn apply_config_file(&self, current: &mut LoadedConfig) -> anyhow::Result<ReloadOutcome> {
-        let StableConfigFile { config, file, digest } = read_stable_config(&self.args).await?;
+        let (config, file, digest) = read_stable_config(&self.args).await?;
         let restart = current.reloader.reload(&config).await?;
         let is_unchanged = current.digest.replace(digest) == Some(digest);
         if is_unchanged {
@@ -141,14 +141,6 @@ pub(super) fn log_settings(config: &Config, message: &str) {
     }
 }
 
-/// A configuration from a complete file.
-#[derive(Debug)]
-struct StableConfigFile {
-    config: Config,
-    file: PathBuf,
-    digest: Digest,
-}
-
 /// The digest of the configuration file. `None` if there is none, or it is a pipe, which cannot be read twice.
 pub(super) fn digest(args: &ServeArguments) -> Option<Digest> {
     let path = config_file_path(args)?;
@@ -156,8 +148,9 @@ pub(super) fn digest(args: &ServeArguments) -> Option<Digest> {
     if is_file { Some(Digest::compute(&input::read_file_or_stdin(&path, MAX_FILE_BYTES).ok()?)) } else { None }
 }
 
-/// Reads the configuration from a complete file: it ends with a line end, and nobody is writing it.
-async fn read_stable_config(args: &ServeArguments) -> anyhow::Result<StableConfigFile> {
+/// Reads the configuration from a complete file: it ends with a line end, and nobody is writing it. Returns also the
+/// path and the digest of the file.
+async fn read_stable_config(args: &ServeArguments) -> anyhow::Result<(Config, PathBuf, Digest)> {
     let Some(path) = config_file_path(args) else {
         bail!("there is no configuration file to reload: start the daemon with --config FILE")
     };
@@ -173,7 +166,7 @@ async fn read_stable_config(args: &ServeArguments) -> anyhow::Result<StableConfi
     sleep(SETTLED).await;
     let is_settled = read()? == before || clresolve_core::mutant!("half-written-files-are-read");
     ensure!(is_settled, "{}: the file is being written", path.display());
-    Ok(StableConfigFile { config, digest: Digest::compute(&before), file: path })
+    Ok((config, path, Digest::compute(&before)))
 }
 
 /// The path of the configuration file, if there is one.

@@ -38,8 +38,9 @@ impl ProgressLine {
         if !bar.is_hidden() {
             let style = ProgressStyle::with_template(template).expect("the templates are well-formed");
             bar.set_style(style.with_key("pace", |state: &ProgressState, line: &mut dyn Write| {
+                let left = state.len().map(|total| (total.saturating_sub(state.pos()), state.eta()));
                 // Only the display would be incomplete.
-                let _ = line.write_str(&ProgressRate::from_state(state).to_string());
+                let _ = line.write_str(&format_rate(state.per_sec(), left));
             }));
             bar.enable_steady_tick(TICK);
         }
@@ -64,34 +65,20 @@ impl ProgressLine {
 /// Below this rate per second, the rate is shown per minute.
 const SLOW: f64 = 0.1;
 
-struct ProgressRate {
-    per_second: f64,
-    /// Number of remaining items and the estimated time, if the total is known.
-    left: Option<(u64, Duration)>,
-}
-
-impl ProgressRate {
-    fn from_state(state: &ProgressState) -> Self {
-        let left = state.len().map(|total| (total.saturating_sub(state.pos()), state.eta()));
-        Self { per_second: state.per_sec(), left }
-    }
-}
-
-impl std::fmt::Display for ProgressRate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Before the first item, there is no estimate.
-        let is_known = self.per_second > 0.0;
-        match self.left {
-            Some((left, time)) if is_known => write!(f, "{left} left in {:#} ", HumanDuration(time))?,
-            Some((left, _)) => return write!(f, "{left} left"),
-            None if is_known => {}
-            None => return Ok(()),
-        }
-        if self.per_second < SLOW {
-            write!(f, "({:.1}/min)", self.per_second * 60.0)
-        } else {
-            write!(f, "({:.1}/s)", self.per_second)
-        }
+/// The rate, after the number of remaining items and the estimated time, if the total is known.
+fn format_rate(per_second: f64, left: Option<(u64, Duration)>) -> String {
+    // Before the first item, there is no estimate.
+    let is_known = per_second > 0.0;
+    let left = match left {
+        Some((left, time)) if is_known => format!("{left} left in {:#} ", HumanDuration(time)),
+        Some((left, _)) => return format!("{left} left"),
+        None if is_known => String::new(),
+        None => return String::new(),
+    };
+    if per_second < SLOW {
+        format!("{left}({:.1}/min)", per_second * 60.0)
+    } else {
+        format!("{left}({per_second:.1}/s)")
     }
 }
 
@@ -106,8 +93,7 @@ mod tests {
     use super::*;
 
     fn pace(per_second: f64, left: Option<(u64, u64)>) -> String {
-        let left = left.map(|(left, seconds)| (left, Duration::from_secs(seconds)));
-        ProgressRate { per_second, left }.to_string()
+        format_rate(per_second, left.map(|(left, seconds)| (left, Duration::from_secs(seconds))))
     }
 
     #[test]
