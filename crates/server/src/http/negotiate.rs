@@ -30,9 +30,6 @@ pub(super) enum NegotiatedForm {
     SignedOrPlain,
 }
 
-/// How well a form matches: `q` in thousandths, and how exactly the range matches (0 for no match).
-type MediaTypeMatch = (u16, u8);
-
 /// The exactness of a range that contains the full media type.
 const BY_NAME: u8 = 3;
 
@@ -49,12 +46,13 @@ impl NegotiatedForm {
 }
 
 /// Whether a form is listed explicitly and its `q` is not 0.
-const fn is_explicit((q, exactness): MediaTypeMatch) -> bool {
+const fn is_explicit((q, exactness): (u16, u8)) -> bool {
     q > 0 && exactness == BY_NAME
 }
 
-/// How well `Accept` matches JSON, the signed form and events, each by its most specific matching range.
-fn media_matches(headers: &HeaderMap) -> [MediaTypeMatch; 3] {
+/// How well `Accept` matches JSON, the signed form and events, each by its most specific matching range: `q` in
+/// thousandths, and how exactly the range matches (0 for no match).
+fn media_matches(headers: &HeaderMap) -> [(u16, u8); 3] {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut fits = [(0, 0); 3];
     for range in values.flat_map(|value| value.split(',')).take(MAX_RANGES) {

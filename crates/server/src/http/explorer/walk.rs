@@ -145,39 +145,25 @@ const VERDICT: DiagramStage =
 
 /// The diagram before a name is entered.
 pub(super) fn empty_diagram() -> Markup {
-    draw_diagram(&|stage| DiagramStageCaption {
-        mark: DiagramStageStatus::Waiting,
-        word: DiagramStageStatus::Waiting.word(),
-        seen: stage.asks.to_owned(),
-    })
+    let mark = DiagramStageStatus::Waiting;
+    draw_diagram(&|stage| (mark, mark.word(), stage.asks.to_owned()))
 }
 
 /// The diagram of a verdict.
 pub(super) fn verdict_diagram(verdict: &Verdict) -> Markup {
     draw_diagram(&|stage| {
         if stage.id == VERDICT.id {
-            return DiagramStageCaption {
-                mark: verdict.state.into(),
-                word: verdict.state.as_str(),
-                seen: reason_count_text(verdict),
-            };
+            return (verdict.state.into(), verdict.state.as_str(), reason_count_text(verdict));
         }
         let mark = stage_status(stage, verdict);
-        DiagramStageCaption { mark, word: mark.word(), seen: stage_summary(stage, mark, verdict) }
+        (mark, mark.word(), stage_summary(stage, mark, verdict))
     })
 }
 
-/// The text below a stage.
-struct DiagramStageCaption {
-    mark: DiagramStageStatus,
-    word: &'static str,
-    /// A few words. They may contain foreign text.
-    seen: String,
-}
-
-fn draw_diagram(caption: &dyn Fn(&DiagramStage) -> DiagramStageCaption) -> Markup {
+/// Draws all stages. `caption` returns the status of a stage, its word, and a few words that may contain foreign text.
+fn draw_diagram(caption: &dyn Fn(&DiagramStage) -> (DiagramStageStatus, &'static str, String)) -> Markup {
     let one = |stage: &DiagramStage| {
-        let DiagramStageCaption { mark, word, seen } = caption(stage);
+        let (mark, word, seen) = caption(stage);
         let DiagramStage { id, title, steps, .. } = stage;
         let steps: Vec<_> = steps.iter().map(|step| step.slug()).collect();
         html! {
